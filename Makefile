@@ -1,0 +1,77 @@
+# Every target sets up what it needs in .venv; nothing has to be active.
+# Needs make and Python 3.11 or later; `make PYTHON=/path/to/python ...` picks one.
+PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python; do \
+  $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+  && echo $$p && break; done)
+VENV := .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+BENCH_ARGS ?= --out softcvi-bench
+
+# Stamps are newer than what they were made from, so a second call installs nothing.
+DEMO := $(VENV)/.stamp-demo
+ALL := $(VENV)/.stamp-all
+PINS := pyproject.toml constraints.txt constraints-3.12.txt
+
+.PHONY: help demo test install lint format bench docs
+.DEFAULT_GOAL := help
+
+help:
+	@echo 'make demo     fit two posteriors and write a report page (about a minute)'
+	@echo 'make test     run all tests and docstring examples'
+	@echo 'make install  .venv with every extra'
+	@echo 'make lint     ruff and mypy;  make format  lets ruff mend what it can'
+	@echo 'make bench    compare speed with other libraries (about ten minutes)'
+	@echo 'make docs     build the documentation into site/'
+
+demo: $(DEMO)
+	@$(BIN)/softcvi demo
+
+test: $(ALL)
+	@$(BIN)/python -m pytest -q -n $(WORKERS)
+
+install: $(ALL)
+
+lint: $(ALL)
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy
+
+format: $(ALL)
+	@$(BIN)/ruff check --fix --quiet .
+	@$(BIN)/ruff format --quiet .
+
+bench: $(ALL)
+	@$(BIN)/softcvi bench --suite peers $(BENCH_ARGS)
+
+docs: $(ALL)
+	@$(BIN)/mkdocs build --strict
+
+$(DEMO): $(PINS) | $(BIN)/python
+	@$(call install,experiments$(comma)report)
+	@touch $@
+
+$(ALL): $(PINS) | $(BIN)/python
+	@$(call install,all)
+	@touch $(DEMO) $@
+
+$(BIN)/python:
+	@test -n '$(PYTHON)' || { echo 'Python 3.11 or later was not found; \
+	install it or name it: make PYTHON=/path/to/python' >&2; exit 1; }
+	@echo 'Creating $(VENV) with $(PYTHON)'
+	@$(PYTHON) -m venv $(VENV)
+
+comma := ,
+# $(call install,extras): an environment made by hand is used as it is, if it can be.
+define install
+set -e; py=$(BIN)/python; \
+minor=$$($$py -c 'import sys; print(sys.version_info[1])'); \
+if [ "$$minor" -lt 11 ]; then \
+  echo '$(VENV) has Python 3.'$$minor', softcvi needs 3.11: move it away' >&2; exit 1; \
+fi; \
+$$py -m pip --version >/dev/null 2>&1 || $$py -m ensurepip >/dev/null; \
+pins=constraints.txt; [ "$$minor" -lt 12 ] || pins=constraints-3.12.txt; \
+echo "Installing softcvi[$(1)] with $$pins"; \
+$$py -m pip install --quiet --no-input --disable-pip-version-check \
+  --constraint $$pins --editable '.[$(1)]'
+endef
