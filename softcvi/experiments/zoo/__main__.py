@@ -1,0 +1,35 @@
+"""``python -m softcvi.experiments.zoo``: make the references of the zoo."""
+
+import argparse
+from pathlib import Path
+
+from softcvi.experiments.zoo._build import build_and_save, build_references
+from softcvi.experiments.zoo._reference import FOLDER
+
+
+def main() -> None:
+    """Parse the arguments and make the references asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--models", help="names, separated by commas (default: all)")
+    parser.add_argument("--folder", type=Path, default=FOLDER)
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--effort", type=float, default=1.0)
+    parser.add_argument("--overwrite", action="store_true")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        print(build_and_save(options.one, options.folder, options.seed, options.effort))
+        return
+    build_references(
+        options.models.split(",") if options.models else None,
+        folder=options.folder,
+        processes=options.processes,
+        seed=options.seed,
+        effort=options.effort,
+        overwrite=options.overwrite,
+    )
+
+
+if __name__ == "__main__":
+    main()

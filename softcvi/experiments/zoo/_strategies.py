@@ -1,0 +1,155 @@
+"""Ways in which the truth about a zoo model is established."""
+
+import abc
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Draws = dict[str, np.ndarray]
+
+
+class AbstractStrategy(abc.ABC):
+    """A recipe for draws of shape (chains, draws, ...) from a zoo model."""
+
+    provenance: str
+
+    @abc.abstractmethod
+    def draws(
+        self,
+        model: Callable[..., Any],
+        args: tuple,
+        kwargs: Mapping[str, Any],
+        seed: int,
+        effort: float,
+    ) -> Draws:
+        """Draws by chain; ``effort`` multiplies the length of the run."""
+
+    def finish(self, draws: Draws, rng: np.random.Generator) -> Draws:
+        """What is done to the pooled draws once convergence has been checked."""
+        del rng
+        return draws
+
+
+@dataclass(frozen=True)
+class LongNUTS(AbstractStrategy):
+    """Many vectorised NUTS chains in double precision.
+
+    Attributes:
+        provenance: What is said of the method in the stored file.
+        model: A twin of the model with an easier geometry that records the
+            original sites as ``numpyro.deterministic``; the model itself if None.
+        init: Starting values by site, for posteriors with spurious local modes of
+            negligible mass; uniform starts if empty.
+        dense_mass: Whether the mass matrix is dense.
+        accept: Target acceptance probability.
+        warmup: Warm-up iterations a chain.
+        samples: Kept iterations a chain.
+        chains: Number of chains.
+        max_depth: Largest tree depth.
+
+    Example:
+        >>> LongNUTS(samples=10, chains=2).provenance
+        'NUTS'
+    """
+
+    provenance: str = "NUTS"
+    model: Callable[..., Any] | None = None
+    init: Mapping[str, Any] = field(default_factory=dict)
+    dense_mass: bool = False
+    accept: float = 0.9
+    warmup: int = 1_000
+    samples: int = 1_000
+    chains: int = 16
+    max_depth: int = 10
+
+    def draws(self, model, args, kwargs, seed, effort):
+        """Run the chains (see the base class)."""
+        import jax
+        from numpyro.infer import MCMC, NUTS, init_to_uniform, init_to_value
+
+        start = init_to_value(values=dict(self.init)) if self.init else init_to_uniform
+        kernel = NUTS(
+            self.model or model,
+            dense_mass=self.dense_mass,
+            target_accept_prob=self.accept,
+            max_tree_depth=self.max_depth,
+            init_strategy=start,
+        )
+        mcmc = MCMC(
+            kernel,
+            num_warmup=self.warmup,
+            num_samples=max(int(self.samples * effort), 1),
+            num_chains=self.chains,
+            chain_method="vectorized",
+            progress_bar=False,
+        )
+        mcmc.run(jax.random.key(seed), *args, **kwargs)
+        return {
+            site: np.asarray(value)
+            for site, value in mcmc.get_samples(group_by_chain=True).items()
+        }
+
+
+@dataclass(frozen=True)
+class SymmetrisedNUTS(AbstractStrategy):
+    """NUTS in one copy of a posterior that is invariant under a relabelling.
+
+    Each chain stays near one of the copies; ``fold`` maps every draw into the same
+    one, where the chains must agree; ``swap`` is then applied to a random half.
+
+    Attributes:
+        fold: Maps a draw (leading axes allowed) into the fundamental copy.
+        swap: Maps a draw to its mirror image.
+        nuts: How the chains are run.
+        provenance: What is said of the method in the stored file.
+    """
+
+    fold: Callable[[Draws], Draws]
+    swap: Callable[[Draws], Draws]
+    nuts: LongNUTS = field(default_factory=LongNUTS)
+    provenance: str = "NUTS, relabelled to one mode, then symmetrised exactly"
+
+    def draws(self, model, args, kwargs, seed, effort):
+        """Run the chains and fold them (see the base class)."""
+        return self.fold(self.nuts.draws(model, args, kwargs, seed, effort))
+
+    def finish(self, draws, rng):
+        """Mirror a random half of the draws and keep the other."""
+        mirrored = self.swap(draws)
+        size = len(next(iter(draws.values())))
+        half = rng.permutation(size) < size // 2
+        return {
+            site: np.where(
+                half.reshape((-1,) + (1,) * (value.ndim - 1)), mirrored[site], value
+            )
+            for site, value in draws.items()
+        }
+
+
+@dataclass(frozen=True)
+class DirectDraws(AbstractStrategy):
+    """Independent draws of a target that can be sampled exactly.
+
+    Attributes:
+        sample: Function of a NumPy generator and a number of draws.
+        size: Number of draws.
+        provenance: What is said of the method in the stored file.
+
+    Example:
+        >>> direct = DirectDraws(lambda rng, n: {"x": rng.normal(size=n)}, size=40)
+        >>> direct.draws(None, (), {}, seed=0, effort=1.0)["x"].shape
+        (4, 10)
+    """
+
+    sample: Callable[[np.random.Generator, int], Draws]
+    size: int = 200_000
+    provenance: str = "independent draws of the exact distribution"
+
+    def draws(self, model, args, kwargs, seed, effort):
+        """Draw independently (see the base class)."""
+        del model, args, kwargs
+        size = 4 * max(int(self.size * effort) // 4, 1)
+        flat = self.sample(np.random.default_rng(seed), size)
+        return {k: v.reshape(4, size // 4, *v.shape[1:]) for k, v in flat.items()}
