@@ -1,0 +1,256 @@
+"""What the architecture promises and a tool can check."""
+
+import ast
+import importlib
+import inspect
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import equinox as eqx
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "softcvi"
+
+# A layer may import itself and what stands before it.
+LAYERS = (
+    "targets",
+    "guides",
+    "objectives",
+    "posterior",
+    "diagnostics",
+    "fitting",
+    "adapters",
+    "report",
+    "sweeps",
+    "experiments",
+    "cli",
+)
+# `import softcvi` itself loads these, so they cannot import it back.
+INSIDE = LAYERS[: LAYERS.index("report")]
+
+MAX_LINES = 300
+LONG_FILES: tuple[str, ...] = ()
+
+OPTIONAL = (
+    "arviz",
+    "arviz_base",
+    "arviz_plots",
+    "arviz_stats",
+    "blackjax",
+    "bridgestan",
+    "httpstan",
+    "jinja2",
+    "matplotlib",
+    "numpyro",
+    "pooch",
+    "pymc",
+    "pytensor",
+    "sklearn",
+    "stan",
+    "xarray",
+)
+
+
+def python_files(*folders: str) -> list[Path]:
+    return sorted(p for folder in folders for p in (ROOT / folder).rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def layer_of(module: str) -> str | None:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] in LAYERS else None
+
+
+def is_type_checking(test: ast.expr) -> bool:
+    return ast.unparse(test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}
+
+
+def statements_at_import(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yields what runs on import: not function bodies, not type-checking blocks."""
+    for node in body:
+        yield node
+        if isinstance(node, ast.If) and is_type_checking(node.test):
+            yield from statements_at_import(node.orelse)
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            for field in ("body", "orelse", "finalbody"):
+                yield from statements_at_import(getattr(node, field, []))
+            for handler in getattr(node, "handlers", []):
+                yield from statements_at_import(handler.body)
+
+
+def softcvi_imports(path: Path) -> Iterator[str]:
+    """Yields the full names of what a file imports from softcvi on import."""
+    package = module_of(path).split(".")
+    if path.name != "__init__.py":
+        package = package[:-1]
+    for node in statements_at_import(ast.parse(path.read_text()).body):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            base = [*base, *([node.module] if node.module else [])]
+            names = [".".join([*base, alias.name]) for alias in node.names]
+        yield from (n for n in names if n.split(".")[0] == "softcvi")
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_imports_only_itself_and_earlier_ones(layer):
+    allowed = LAYERS[: LAYERS.index(layer) + 1]
+    wrong = [
+        f"{name_of(path)} imports {name}"
+        for path in python_files(f"softcvi/{layer}")
+        for name in softcvi_imports(path)
+        if layer_of(name) not in (*allowed, *(() if layer in INSIDE else (None,)))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_folder_of_the_package_is_a_layer():
+    folders = {p.name for p in PACKAGE.iterdir() if any(p.rglob("*.py"))}
+    assert folders <= set(LAYERS)
+
+
+def test_experiments_and_commands_use_only_public_names():
+    wrong = [
+        f"{name_of(path)} imports {name}"
+        for layer in ("experiments", "cli")
+        for path in python_files(f"softcvi/{layer}")
+        for name in softcvi_imports(path)
+        if layer_of(name) != layer
+        if any(part.startswith("_") for part in name.split("."))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_file_is_long_and_none_is_called_utils():
+    files = python_files("softcvi", "tests", "benchmarks")
+    lengths = {name_of(p): len(p.read_text().splitlines()) for p in files}
+    long = {n: k for n, k in lengths.items() if k > MAX_LINES and n not in LONG_FILES}
+    assert not long
+    assert not [n for n in lengths if Path(n).stem.strip("_") in {"util", "utils"}]
+
+
+def test_inits_only_re_export():
+    wrong = []
+    for path in PACKAGE.rglob("__init__.py"):
+        tree = ast.parse(path.read_text())
+        body = tree.body[1:] if ast.get_docstring(tree) else tree.body
+        assigned = {
+            ast.unparse(n.targets[0]): n for n in body if isinstance(n, ast.Assign)
+        }
+        imports = [n for n in body if isinstance(n, ast.Import | ast.ImportFrom)]
+        allowed = [*imports, assigned.get("__all__"), assigned.get("__version__")]
+        wrong += [
+            f"{name_of(path)}:{node.lineno} does more than re-export"
+            for node in body
+            if node not in allowed
+        ]
+        if imports and "__all__" not in assigned:
+            wrong.append(f"{name_of(path)} has no __all__")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_folder_with_code_has_an_init():
+    folders = {p.parent for p in PACKAGE.rglob("*.py")}
+    assert not [name_of(f) for f in folders if not (f / "__init__.py").exists()]
+
+
+def classes_of_the_package() -> set[type]:
+    found = set()
+    for path in python_files("softcvi"):
+        if path.name == "__main__.py":
+            continue
+        try:
+            module = importlib.import_module(module_of(path))
+        except ModuleNotFoundError as error:
+            if (error.name or "").split(".")[0] in OPTIONAL:
+                continue
+            raise
+        found |= {
+            value
+            for value in vars(module).values()
+            if inspect.isclass(value)
+            if issubclass(value, eqx.Module)
+            if value.__module__.startswith("softcvi")
+        }
+    return found
+
+
+def test_classes_are_abstract_or_final():
+    def is_abstract(cls):
+        pending = ("__abstractmethods__", "__abstractvars__", "__abstractclassvars__")
+        return any(getattr(cls, name, ()) for name in pending)
+
+    classes = classes_of_the_package()
+    wrong = [
+        f"{cls.__qualname__} inherits from the concrete {base.__qualname__}"
+        for cls in classes
+        for base in cls.__mro__[1:]
+        if base in classes and not is_abstract(base)
+    ]
+    assert not wrong, "\n".join(sorted(wrong))
+
+
+def test_importing_the_package_loads_no_optional_dependency():
+    code = (
+        "import sys, softcvi\n"
+        f"print(*sorted(set(sys.modules).intersection({OPTIONAL!r})))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split() == []
+
+
+def test_tracked_files_name_no_place_on_one_machine():
+    if shutil.which("git") is None or not (ROOT / ".git").exists():
+        pytest.skip("needs a git checkout")
+    place = re.compile(
+        r"(?<![\w.~/-])(?:[A-Z]:)?[/\\](?:home|root|Users|work|tmp)[/\\]"
+    )
+    tracked = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split("\0")
+    wrong = []
+    for name in filter(None, tracked):
+        data = (ROOT / name).read_bytes() if (ROOT / name).is_file() else b""
+        if b"\0" in data:
+            continue
+        lines = data.decode(errors="replace").splitlines()
+        wrong += [f"{name}:{i}" for i, s in enumerate(lines, 1) if place.search(s)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_dependency_is_pinned():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    wanted = {
+        re.split(r"[^\w.-]", requirement)[0].lower()
+        for requirement in sum(extras.values(), project["dependencies"])
+    } - {"softcvi"}
+    for file in ("constraints.txt", "constraints-3.12.txt"):
+        lines = (ROOT / file).read_text().splitlines()
+        pins = dict(s.split("==") for s in lines if not s.startswith("#"))
+        assert wanted <= set(pins), file
+
+
+def test_the_version_is_the_same_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"\nversion: {project['version']}\n" in citation
