@@ -1,0 +1,1 @@
+"""The paper's experiments, on the public interface alone."""
