@@ -1,0 +1,54 @@
+"""Bayesian inference by contrastive variational inference (SoftCVI), on JAX."""
+
+from softcvi import diagnostics, fitting, guides, objectives, posterior, targets
+from softcvi.fitting import FitError, FitResult, fit, fit_many
+from softcvi.objectives import (
+    ELBO,
+    Alpha,
+    ChiSquared,
+    CustomNegative,
+    FDivergence,
+    FlatNegative,
+    ForwardKL,
+    JensenShannon,
+    ReverseKL,
+    SNISForwardKL,
+    SoftCVI,
+    TemperedPosterior,
+    TemperedProposal,
+    WithModelTerm,
+)
+from softcvi.posterior import Posterior, load
+from softcvi.targets import DensityTarget
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ELBO",
+    "Alpha",
+    "ChiSquared",
+    "CustomNegative",
+    "DensityTarget",
+    "FDivergence",
+    "FitError",
+    "FitResult",
+    "FlatNegative",
+    "ForwardKL",
+    "JensenShannon",
+    "Posterior",
+    "ReverseKL",
+    "SNISForwardKL",
+    "SoftCVI",
+    "TemperedPosterior",
+    "TemperedProposal",
+    "WithModelTerm",
+    "diagnostics",
+    "fit",
+    "fit_many",
+    "fitting",
+    "guides",
+    "load",
+    "objectives",
+    "posterior",
+    "targets",
+]

@@ -1,0 +1,52 @@
+"""A table of posterior summaries."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+
+def summarise(
+    draws: Mapping[str, np.ndarray], log_weights: np.ndarray | None = None
+) -> list[dict[str, float | str]]:
+    """Mean, sd and quantiles of each scalar, importance-weighted if weights are given.
+
+    Args:
+        draws: Named arrays with a leading axis of draws.
+        log_weights: Normalised log weights of the draws.
+
+    Returns:
+        One row per scalar with ``name, mean, sd, q5, median, q95``.
+
+    Example:
+        >>> import numpy as np
+        >>> from softcvi.diagnostics import summarise
+        >>> rows = summarise({"x": np.array([[0.0], [2.0]])})
+        >>> rows[0]["name"], rows[0]["mean"]
+        ('x[0]', 1.0)
+    """
+    rows = []
+    for name, values in draws.items():
+        values = np.asarray(values, np.float64)
+        weights = np.full(values.shape[0], 1.0 / values.shape[0])
+        if log_weights is not None:
+            weights = np.exp(np.asarray(log_weights, np.float64))
+        for index in np.ndindex(values.shape[1:]):
+            label = name + (f"[{','.join(map(str, index))}]" if index else "")
+            rows.append({"name": label, **_row(values[(slice(None), *index)], weights)})
+    return rows
+
+
+def _row(column: np.ndarray, weights: np.ndarray) -> dict[str, float]:
+    mean = float(weights @ column)
+    sd = float(np.sqrt(max(weights @ (column - mean) ** 2, 0.0)))
+    order = np.argsort(column)
+    cumulative = np.cumsum(weights[order])
+    picks = np.searchsorted(cumulative, [0.05, 0.5, 0.95])
+    q5, median, q95 = column[order][np.minimum(picks, column.size - 1)]
+    return {
+        "mean": mean,
+        "sd": sd,
+        "q5": float(q5),
+        "median": float(median),
+        "q95": float(q95),
+    }

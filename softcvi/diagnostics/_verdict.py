@@ -1,0 +1,133 @@
+"""The verdict: can this posterior be trusted, in words and for which reasons."""
+
+import equinox as eqx
+import numpy as np
+
+from softcvi.posterior import ImportanceSample
+
+GOOD_KHAT = 0.5
+USABLE_KHAT = 0.7
+_SETTLED_DRIFT = 0.2
+_MIN_ESS_SHARE = 0.02
+
+
+class Verdict(eqx.Module):
+    """What the program thinks of its own answer.
+
+    Attributes:
+        level: ``"trusted"``, ``"caution"`` or ``"not trusted"``.
+        reasons: Why, each a sentence.
+        khat: Pareto k-hat of the importance weights.
+        ess_share: Effective share of the importance weights.
+        evidence: Numbers behind further reasons, by name.
+    """
+
+    level: str
+    reasons: tuple[str, ...]
+    khat: float
+    ess_share: float
+    evidence: dict[str, float]
+
+    @property
+    def trusted(self) -> bool:
+        """Whether nothing speaks against the answer."""
+        return self.level == "trusted"
+
+    def __str__(self) -> str:
+        return f"{self.level}: " + "; ".join(self.reasons)
+
+
+def assess(
+    sample: ImportanceSample,
+    *,
+    label_ess: float | None = None,
+    num_particles: int = 8,
+    drift: float | None = None,
+    chain_shift: float | None = None,
+    start_disagreement: float | None = None,
+) -> Verdict:
+    """Combine the signs that an answer is right or wrong.
+
+    k-hat alone misleads: a guide far from the posterior can have a small one. So it is
+    read together with whether the run had settled, whether labels were degenerate,
+    whether other starts agree, and whether short chains drift away.
+
+    Args:
+        sample: Weighted draws of the posterior.
+        label_ess: Mean label ESS of the last part of the run.
+        num_particles: K, to judge label ESS by.
+        drift: Change of the ELBO over the last part of the run, in nats.
+        chain_shift: How far short chains started at resampled draws moved on average,
+            in posterior standard deviations.
+        start_disagreement: Largest difference of evidence between starts, in nats, that
+            ended in different places.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, softcvi
+        >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+        >>> posterior = softcvi.Posterior(softcvi.guides.mean_field(target), target)
+        >>> sample = posterior.importance(jax.random.key(0), 1000)
+        >>> softcvi.diagnostics.assess(sample).level
+        'trusted'
+    """
+    bad: list[str] = []
+    doubtful: list[str] = []
+    share = sample.ess / len(sample.log_q)
+    if not sample.khat <= USABLE_KHAT:
+        bad.append(
+            f"k-hat {sample.khat:.2f} is above {USABLE_KHAT}: the guide misses part of "
+            "the posterior"
+        )
+    elif sample.khat > GOOD_KHAT:
+        doubtful.append(
+            f"k-hat {sample.khat:.2f} is between {GOOD_KHAT} and {USABLE_KHAT}"
+        )
+    if share < _MIN_ESS_SHARE:
+        bad.append(f"only {share:.1%} of the draws carry weight")
+    if label_ess is not None and label_ess < 1 + 0.02 * num_particles:
+        bad.append(
+            f"label ESS {label_ess:.2f} of {num_particles}: one label takes all the "
+            "weight; use a richer guide or the ELBO"
+        )
+    if drift is not None and not abs(drift) < _SETTLED_DRIFT:
+        doubtful.append(
+            f"the ELBO still moved by {drift:.2f} nats at the end of the run"
+        )
+    if chain_shift is not None and not chain_shift < 1.0:
+        bad.append(
+            f"short chains from the draws move away by {chain_shift:.1f} standard "
+            "deviations"
+        )
+    if start_disagreement is not None and start_disagreement > 1.0:
+        bad.append(
+            f"starts ended in different places, {start_disagreement:.1f} nats apart"
+        )
+    numbers = {
+        "label_ess": label_ess,
+        "drift": drift,
+        "chain_shift": chain_shift,
+        "start_disagreement": start_disagreement,
+    }
+    level = "not trusted" if bad else "caution" if doubtful else "trusted"
+    reasons = tuple(bad + doubtful) or (
+        f"k-hat {sample.khat:.2f}, {share:.0%} of the draws carry weight",
+    )
+    return Verdict(
+        level=level,
+        reasons=reasons,
+        khat=float(sample.khat),
+        ess_share=float(share),
+        evidence={k: float(v) for k, v in numbers.items() if v is not None},
+    )
+
+
+def settled_drift(elbo: np.ndarray, share: float = 0.2) -> float | None:
+    """Change of the ELBO between the halves of the last part of a run, beyond noise."""
+    tail = elbo[-max(8, int(share * elbo.size)) :]
+    tail = tail[np.isfinite(tail)]
+    if tail.size < 8:
+        return None
+    first, second = tail[: tail.size // 2], tail[tail.size // 2 :]
+    change = float(second.mean() - first.mean())
+    noise = float(np.sqrt(first.var() / first.size + second.var() / second.size))
+    return 0.0 if abs(change) < 3 * noise else change

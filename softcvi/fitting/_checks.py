@@ -1,0 +1,160 @@
+"""Checks of what a user hands to ``fit``: errors that name the argument."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import paramax
+from jaxtyping import PRNGKeyArray
+
+from softcvi.guides import AbstractGuide
+from softcvi.objectives import AbstractObjective
+from softcvi.targets import AbstractTarget
+
+_PROBES = 64
+
+
+def checked_key(key: Any) -> PRNGKeyArray:
+    """A typed key, from ``jax.random.key`` or the older ``PRNGKey``."""
+    if isinstance(key, int):
+        raise TypeError(
+            f"key: expected a JAX random key; got the integer {key}. Use "
+            f"jax.random.key({key})."
+        )
+    if not isinstance(key, jax.Array):
+        raise TypeError(
+            f"key: expected a JAX random key such as jax.random.key(0); got "
+            f"{type(key).__name__}."
+        )
+    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        if key.shape != ():
+            raise ValueError(
+                f"key: expected one key; got an array of shape {key.shape}. For many "
+                "runs use softcvi.fit_many."
+            )
+        return key
+    if key.dtype == jnp.uint32 and key.shape == (2,):
+        return jax.random.wrap_key_data(key)
+    raise TypeError(
+        f"key: expected a JAX random key such as jax.random.key(0); got an array of "
+        f"dtype {key.dtype} and shape {key.shape}."
+    )
+
+
+def check_steps(steps: Any) -> None:
+    """At least one step, and an integer."""
+    if isinstance(steps, bool) or not isinstance(steps, int):
+        raise TypeError(f"steps: expected an integer; got {steps!r}.")
+    if steps < 1:
+        raise ValueError(f"steps: must be at least 1; got {steps}.")
+
+
+def check_target(target: Any, objective: AbstractObjective) -> None:
+    """The log density must be a float scalar, differentiable if that is needed."""
+    if not isinstance(target, AbstractTarget):
+        raise TypeError(
+            "target: expected a softcvi target; got "
+            f"{type(target).__name__}. Wrap a log density with softcvi.DensityTarget("
+            "log_prob, like=...), a model with softcvi.adapters.from_numpyro or "
+            "from_pymc."
+        )
+    if objective.needs_gradient and not target.has_gradient:
+        raise ValueError(
+            f"objective: {type(objective).__name__} differentiates the model, and this "
+            "target has no gradient. Use softcvi.SoftCVI()."
+        )
+    data = eqx.filter_eval_shape(target.draw_data, jax.random.key(0))
+    if target.amortised:
+        data = jax.tree_util.tree_map(
+            lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), data
+        )
+    out = eqx.filter_eval_shape(target.log_density, target.like, data)
+    shape, dtype = getattr(out, "shape", None), getattr(out, "dtype", None)
+    if shape != ():
+        raise ValueError(
+            f"target: the log density must be a scalar; it has shape {shape}. Sum over "
+            "data and parameters, e.g. with jnp.sum."
+        )
+    if not jnp.issubdtype(dtype, jnp.floating):
+        raise TypeError(
+            f"target: the log density must be a float; it is {dtype}. Return a float, "
+            "e.g. with .astype(float)."
+        )
+
+
+def check_guide(guide: Any, target: AbstractTarget) -> None:
+    """Structure and shapes must agree with the target's."""
+    if not isinstance(guide, AbstractGuide):
+        raise TypeError(
+            f"guide: expected a guide of softcvi.guides; got {type(guide).__name__}. "
+            "Wrap a FlowJAX distribution with softcvi.guides.VectorGuide."
+        )
+    difference = target.structure.difference(guide.structure)
+    if difference:
+        raise ValueError(
+            f"guide: does not fit the target: {difference}. The target's particle is "
+            f"{target.structure}; build the guide from it, e.g. "
+            "softcvi.guides.mean_field(target)."
+        )
+
+
+def check_support(key: PRNGKeyArray, guide: AbstractGuide, target: AbstractTarget):
+    """Where the target has mass, the guide must have some too."""
+    if guide.covers_reals or target.amortised:
+        return
+    log_p, log_q = _at_initial(jax.random.split(key, _PROBES), guide, target)
+    missed = jnp.isfinite(log_p) & (log_q == -jnp.inf)
+    if bool(jnp.any(missed)):
+        share = float(jnp.sum(missed) / jnp.maximum(jnp.sum(jnp.isfinite(log_p)), 1))
+        raise ValueError(
+            f"guide: lacks the target's support: at {share:.0%} of {_PROBES} starting "
+            "points the target is finite and the guide's density is zero. Use a guide "
+            "on the same domain, or a space (softcvi.targets.UnconstrainedSpace) that "
+            "maps one to the other."
+        )
+
+
+@eqx.filter_jit
+def _at_initial(keys, guide, target):
+    guide = paramax.unwrap(guide)
+
+    def one(key):
+        particle = target.initial_particle(key)
+        data = target.draw_data(key)
+        return target.log_density(particle, data), guide.log_prob(particle)
+
+    return jax.vmap(one)(keys)
+
+
+def explain_nothing_usable(
+    key: PRNGKeyArray, guide: AbstractGuide, target: AbstractTarget
+) -> str:
+    """Why not a single step at the start could be used, in words."""
+    if not target.amortised:
+        log_p = _at_guide(jax.random.split(key, _PROBES), guide, target)
+        if bool(jnp.all(jnp.isnan(log_p))):
+            return (
+                "target: the log density is NaN at every draw of the starting guide. "
+                "Check the model for logs or square roots of negative numbers; a "
+                "space such as softcvi.targets.UnconstrainedSpace keeps parameters in "
+                "their domain."
+            )
+        if bool(jnp.all(log_p == -jnp.inf)):
+            return (
+                "target: the log density is -inf at every draw of the starting guide: "
+                "the guide lies outside the target's support. Start it inside, or use "
+                "a space that maps the support to the whole line."
+            )
+    return (
+        "target: no step at the start gave a finite gradient. Check the log density, "
+        "and its gradient if the objective is the ELBO, at a few draws of the guide."
+    )
+
+
+@eqx.filter_jit
+def _at_guide(keys, guide, target):
+    guide = paramax.unwrap(guide)
+    return jax.vmap(
+        lambda key: target.log_density(guide.sample(key), target.draw_data(key))
+    )(keys)

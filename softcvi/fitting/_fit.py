@@ -1,0 +1,192 @@
+"""``fit``: from a target to a posterior. Checks, normalises and delegates."""
+
+import functools
+import os
+import time
+from typing import Any
+
+import jax
+from jaxtyping import PRNGKeyArray
+
+from softcvi.fitting._checkpoint import Checkpoint, as_checkpoint
+from softcvi.fitting._checks import (
+    check_guide,
+    check_steps,
+    check_support,
+    check_target,
+    checked_key,
+    explain_nothing_usable,
+)
+from softcvi.fitting._choose import choose_guide
+from softcvi.fitting._drive import Outcome, drive
+from softcvi.fitting._history import History
+from softcvi.fitting._loop import LoopState, Run, advance_one, prepare
+from softcvi.fitting._optimizer import as_optimizer
+from softcvi.fitting._progress import AbstractReporter, as_reporter
+from softcvi.fitting._result import FitError, FitResult
+from softcvi.fitting._start import (
+    STARTUP_SHARE,
+    can_be_placed,
+    place,
+    resolve_start,
+)
+from softcvi.fitting._stopping import AbstractStoppingRule, Never
+from softcvi.guides import AbstractGuide
+from softcvi.objectives import AbstractObjective, SoftCVI
+from softcvi.posterior import Posterior
+from softcvi.targets import AbstractTarget
+
+_DEGENERATE_LABELS = 1.15
+
+
+def fit(
+    key: PRNGKeyArray,
+    target: AbstractTarget,
+    guide: AbstractGuide | None = None,
+    *,
+    objective: AbstractObjective | None = None,
+    steps: int = 10_000,
+    learning_rate: float | None = None,
+    optimizer: Any = None,
+    start: Any = "auto",
+    stopping: AbstractStoppingRule | None = None,
+    progress: bool | AbstractReporter = True,
+    checkpoint: Checkpoint | str | os.PathLike | None = None,
+    throw: bool = True,
+) -> FitResult:
+    """Fit a guide to a posterior that is known up to a constant.
+
+    Args:
+        key: Random key; the same key gives the same answer.
+        target: The posterior, from ``DensityTarget`` or ``softcvi.adapters``.
+        guide: The family to fit; by default one that suits the target.
+        objective: ``SoftCVI()`` by default.
+        steps: Optimisation steps.
+        learning_rate: Peak rate of Adam with warm-up and decay to zero; by default what
+            suits the guide.
+        optimizer: Any optax transformation instead.
+        start: ``"auto"`` looks for the posterior first (Newton paths where the model
+            has a gradient, otherwise a phase in which alpha follows label ESS);
+            ``"prior"``, a point or draws in model coordinates, a fitted posterior, or
+            None for no start-up at all.
+        stopping: A rule of ``softcvi.fitting``; by default all steps are run.
+        progress: Show a bar on a terminal; or a reporter of ``softcvi.fitting``.
+        checkpoint: File to keep the state in, and to resume from.
+        throw: Raise ``FitError`` if the fit fails; otherwise the result says so.
+
+    Returns:
+        The posterior with its status, history and verdict.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, softcvi
+        >>> target = softcvi.DensityTarget(
+        ...     lambda t: -0.5 * jnp.sum((t["x"] - 3.0) ** 2), {"x": jnp.zeros(2)}
+        ... )
+        >>> result = softcvi.fit(jax.random.key(0), target, steps=500, progress=False)
+        >>> draws = result.posterior.sample(jax.random.key(1), 1000)
+        >>> bool(abs(draws["x"].mean() - 3.0) < 0.1)
+        True
+    """
+    key = checked_key(key)
+    check_steps(steps)
+    objective = SoftCVI() if objective is None else objective
+    stopping = Never() if stopping is None else stopping
+    check_target(target, objective)
+    start_key, choice_key, support_key, run_key = jax.random.split(key, 4)
+    if guide is not None:
+        check_guide(guide, target)
+        check_support(support_key, guide, target)
+    as_optimizer(optimizer, learning_rate, 1.0)  # refuse a bad rate before any work
+    steps = stopping.limit_steps(steps, objective.num_particles)
+
+    began = time.perf_counter()
+    guide, startup_steps, choices = _begin(
+        start_key, choice_key, target, guide, start, steps
+    )
+    seconds_start = time.perf_counter() - began
+
+    optimizer = as_optimizer(optimizer, learning_rate, guide.suggested_rate)
+    state, run = prepare(
+        run_key, guide, target, objective, optimizer, steps, startup_steps
+    )
+
+    def refuse_unusable(state: LoopState, step: int) -> None:
+        if int(state.num_skipped) >= step:
+            raise ValueError(explain_nothing_usable(support_key, guide, target))
+
+    outcome = drive(
+        functools.partial(_advance, run=run),
+        state,
+        run,
+        steps=steps,
+        record_every=int(run.record_every),
+        evaluations_per_step=objective.num_particles,
+        stopping=stopping,
+        reporter=as_reporter(progress),
+        checkpoint=as_checkpoint(checkpoint),
+        on_first_chunk=refuse_unusable,
+    )
+    result = make_result(outcome, run, choices, seconds_start)
+    if outcome.error is not None and throw:
+        raise FitError(result.message, result) from outcome.error
+    return result
+
+
+def _advance(state: LoopState, start, stop, *, run: Run) -> LoopState:
+    return advance_one(state, start, stop, run)
+
+
+def _begin(start_key, choice_key, target, guide, start, steps):
+    """The guide at its starting place, and the length of the start-up phase."""
+    startup_steps = 0 if start is None else int(STARTUP_SHARE * steps)
+    is_auto = isinstance(start, str) and start == "auto"
+    if guide is not None and (start is None or (is_auto and not can_be_placed(guide))):
+        how = "the guide as given" + (", then alpha by label ESS" if is_auto else "")
+        return guide, startup_steps, {"start": how}
+    report = resolve_start(start_key, start, target)
+    choices = {"start": report.reason}
+    if guide is None:
+        guide, choices["guide"] = choose_guide(choice_key, target, report)
+        return guide, (0 if report.modes else startup_steps), choices
+    if not report.modes:
+        return guide, startup_steps, choices
+    placed = place(guide, report.modes[0].mean, report.modes[0].covariance)
+    if placed is None:
+        raise ValueError(
+            f"start: a {type(guide).__name__} of this kind cannot be moved to given "
+            "moments. Use start='auto', or set its parameters yourself and start=None."
+        )
+    return placed, 0, choices
+
+
+def make_result(
+    outcome: Outcome, run: Run, choices: dict[str, str], seconds_start: float
+) -> FitResult:
+    """Put the fitted parameters back into guide and target, and read the history."""
+    guide, target = run.unpack(outcome.state.params)
+    history = History.from_sums(
+        outcome.state.history, int(run.record_every), outcome.steps
+    )
+    num_particles = run.objective.num_particles
+    message = outcome.message
+    label_ess = history.last()["label_ess"]
+    if num_particles >= 4 and label_ess < _DEGENERATE_LABELS:
+        message += (
+            f"; label ESS stayed at {label_ess:.2f} of {num_particles}, so one particle "
+            "takes all the weight: use a richer guide (low_rank, full_rank, a flow), "
+            "more particles, or objective=softcvi.ELBO()"
+        )
+    return FitResult(
+        posterior=Posterior(guide, target),
+        status=outcome.status,
+        message=message,
+        history=history,
+        steps=outcome.steps,
+        num_particles=num_particles,
+        num_bad_densities=int(outcome.state.num_bad),
+        num_skipped_steps=int(outcome.state.num_skipped),
+        seconds_start=seconds_start,
+        seconds_compile=outcome.seconds_compile,
+        seconds_run=outcome.seconds_run,
+        choices=choices,
+    )

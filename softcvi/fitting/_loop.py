@@ -1,0 +1,205 @@
+"""The compiled loop: everything between two looks of the host at a fit."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import paramax
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+
+from softcvi.fitting._optimizer import AbstractOptimizer
+from softcvi.guides import AbstractGuide
+from softcvi.objectives import AbstractObjective, StepInfo
+from softcvi.targets import AbstractTarget
+
+HISTORY_ROWS = 512
+
+
+class LoopState(eqx.Module):
+    """What the next step needs.
+
+    Attributes:
+        params: Trainable arrays, one flat vector or the guide's own tree.
+        optimizer_state: State of the optimiser.
+        history: Sums of excess, label ESS, ELBO and steps, for each part of the run.
+        num_bad: Log densities that were NaN or plus infinity.
+        num_skipped: Steps without a usable gradient.
+    """
+
+    params: PyTree
+    optimizer_state: PyTree
+    history: Float[Array, "rows 4"]
+    num_bad: Int[Array, ""]
+    num_skipped: Int[Array, ""]
+
+
+class Run(eqx.Module):
+    """What stays the same over all steps of a fit; every number in it is traced.
+
+    Attributes:
+        key: Step i uses ``fold_in(key, i)``, whatever the chunks.
+        static: Guide and target without the trainable arrays.
+        template: Trainable arrays at the start, which says how to unflatten them.
+        objective: The objective.
+        optimizer: The optimiser.
+        total_steps: Length of the run, for the schedule.
+        startup_steps: Length of the start-up phase.
+        record_every: Steps that share one row of the history.
+    """
+
+    key: PRNGKeyArray
+    static: PyTree
+    template: PyTree
+    objective: AbstractObjective
+    optimizer: AbstractOptimizer
+    total_steps: Int[Array, ""]
+    startup_steps: Int[Array, ""]
+    record_every: Int[Array, ""]
+
+    def unpack(self, params: PyTree) -> tuple[AbstractGuide, AbstractTarget]:
+        """Guide and target with these parameters in place, still wrapped."""
+        if self.optimizer.flat:
+            params = ravel_pytree(self.template)[1](params)
+        return eqx.combine(params, self.static)
+
+
+def prepare(
+    key: PRNGKeyArray,
+    guide: AbstractGuide,
+    target: AbstractTarget,
+    objective: AbstractObjective,
+    optimizer: AbstractOptimizer,
+    steps: int,
+    startup_steps: int,
+) -> tuple[LoopState, Run]:
+    """Split what is trained from what is not, and make the first state."""
+    spec = (trainable(guide), _trainable_model(target, objective))
+    template, static = eqx.partition(
+        (guide, target), spec, is_leaf=lambda x: isinstance(x, paramax.NonTrainable)
+    )
+    params = ravel_pytree(template)[0] if optimizer.flat else template
+    state = LoopState(
+        params=params,
+        optimizer_state=optimizer.init(params),
+        history=jnp.zeros((HISTORY_ROWS, 4)),
+        num_bad=jnp.zeros((), jnp.int32),
+        num_skipped=jnp.zeros((), jnp.int32),
+    )
+    run = Run(
+        key=key,
+        static=static,
+        template=template,
+        objective=objective,
+        optimizer=optimizer,
+        total_steps=jnp.asarray(steps, jnp.int32),
+        startup_steps=jnp.asarray(startup_steps, jnp.int32),
+        record_every=jnp.asarray(max(1, -(-steps // HISTORY_ROWS)), jnp.int32),
+    )
+    return state, run
+
+
+def trainable(tree: PyTree) -> PyTree:
+    """Filter that is True at float arrays that are not frozen."""
+    return jax.tree_util.tree_map(
+        lambda leaf: eqx.is_inexact_array(leaf),
+        tree,
+        is_leaf=lambda leaf: isinstance(leaf, paramax.NonTrainable),
+    )
+
+
+def _trainable_model(target: AbstractTarget, objective: AbstractObjective) -> PyTree:
+    if objective.trains_model:
+        return target.trainable()
+    return jax.tree_util.tree_map(lambda _: False, target)
+
+
+def advance(
+    state: LoopState, start: Int[Array, ""], stop: Int[Array, ""], run: Run
+) -> LoopState:
+    """Run steps ``start`` to ``stop``; their number is not part of the program."""
+    return jax.lax.fori_loop(start, stop, lambda i, s: one_step(s, i, run), state)
+
+
+@eqx.filter_jit
+def advance_one(state: LoopState, start: Array, stop: Array, run: Run) -> LoopState:
+    """Compiled ``advance`` for a single fit."""
+    return advance(state, start, stop, run)
+
+
+@eqx.filter_jit
+def advance_many(
+    state: LoopState, start: Array, stop: Array, run: Run, axes: Any
+) -> LoopState:
+    """Compiled ``advance`` over a leading axis of fits; ``axes`` says of what in run."""
+    return eqx.filter_vmap(advance, in_axes=(eqx.if_array(0), None, None, axes))(
+        state, start, stop, run
+    )
+
+
+def one_step(state: LoopState, step: Int[Array, ""], run: Run) -> LoopState:
+    """Lines 1 to 3 of Algorithm 1, guarded against non-finite numbers."""
+    key = jax.random.fold_in(run.key, step)
+    starting = step < run.startup_steps
+
+    def loss_fn(params):
+        guide, target = run.unpack(params)
+        objective = paramax.unwrap(run.objective)
+        return step_loss(
+            key, paramax.unwrap(guide), paramax.unwrap(target), objective, starting
+        )
+
+    (_, info), grads = jax.value_and_grad(loss_fn, has_aux=True)(state.params)
+    usable = info.usable & _all_finite(grads)
+    params, optimizer_state = run.optimizer.update(
+        grads, state.optimizer_state, state.params, step, run.total_steps
+    )
+    params, optimizer_state = jax.tree_util.tree_map(
+        lambda new, old: jnp.where(usable, new, old),
+        (params, optimizer_state),
+        (state.params, state.optimizer_state),
+    )
+    row = jnp.stack([info.excess, info.label_ess, info.elbo, jnp.ones(())])
+    row = jnp.where(usable, row, 0.0).astype(state.history.dtype)
+    return LoopState(
+        params=params,
+        optimizer_state=optimizer_state,
+        history=state.history.at[step // run.record_every].add(row),
+        num_bad=state.num_bad + info.num_bad.astype(jnp.int32),
+        num_skipped=state.num_skipped + (~usable).astype(jnp.int32),
+    )
+
+
+def step_loss(
+    key: PRNGKeyArray,
+    guide: AbstractGuide,
+    target: AbstractTarget,
+    objective: AbstractObjective,
+    starting: Array,
+) -> tuple[Array, StepInfo]:
+    """The loss of one step: over the posterior, or over each datum of a batch."""
+    if not target.amortised:
+        data = target.draw_data(key)
+        if data is not None:
+            key = jax.random.fold_in(key, 1)
+        return objective.loss(key, guide, target, data, starting)
+    batch = target.draw_data(key)
+    size = jax.tree_util.tree_leaves(batch)[0].shape[0]
+    keys = jax.random.split(jax.random.fold_in(key, 1), size)
+    losses, infos = jax.vmap(
+        lambda k, datum: objective.loss(k, guide, target, datum, starting)
+    )(keys, batch)
+    info = StepInfo(
+        excess=jnp.mean(infos.excess),
+        label_ess=jnp.mean(infos.label_ess),
+        elbo=jnp.mean(infos.elbo),
+        num_bad=jnp.sum(infos.num_bad),
+        usable=jnp.all(infos.usable),
+    )
+    return jnp.mean(losses), info
+
+
+def _all_finite(tree: PyTree) -> Array:
+    leaves = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree_util.tree_leaves(tree)]
+    return jnp.all(jnp.stack(leaves)) if len(leaves) > 1 else leaves[0]

@@ -1,0 +1,177 @@
+"""Optimisers and learning-rate schedules.
+
+The number of steps and the rates are traced, so that a longer run or another rate
+uses the program that is already compiled.
+"""
+
+import functools
+from abc import abstractmethod
+
+import equinox as eqx
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, PyTree
+
+_CLIP = 10.0
+
+
+class AbstractSchedule(eqx.Module):
+    """The learning rate of each step."""
+
+    @abstractmethod
+    def __call__(self, step: Array, total: Array) -> Array:
+        """Rate at a step of a run with this many steps in all."""
+
+
+class WarmupCosine(AbstractSchedule):
+    """Linear warm-up to a peak, then cosine decay to zero.
+
+    Args:
+        peak: Highest rate.
+        warmup: Share of the run spent on the way up.
+
+    Example:
+        >>> import softcvi
+        >>> schedule = softcvi.fitting.WarmupCosine(0.01)
+        >>> round(float(schedule(1000, 1000)), 6)
+        0.0
+    """
+
+    peak: Float[Array, ""] = eqx.field(converter=jnp.asarray)
+    warmup: float = 0.02
+
+    def __call__(self, step, total):
+        done = (step + 1) / jnp.maximum(total, 1)
+        rising = done / self.warmup
+        falling = 0.5 * (1 + jnp.cos(jnp.pi * (done - self.warmup) / (1 - self.warmup)))
+        return self.peak * jnp.where(done < self.warmup, rising, falling)
+
+
+class ConstantRate(AbstractSchedule):
+    """The same rate throughout, as in the paper.
+
+    Args:
+        rate: The rate.
+
+    Example:
+        >>> import softcvi
+        >>> round(float(softcvi.fitting.ConstantRate(0.5)(3, 10)), 2)
+        0.5
+    """
+
+    rate: Float[Array, ""] = eqx.field(converter=jnp.asarray)
+
+    def __call__(self, step, total):
+        return self.rate
+
+
+class AbstractOptimizer(eqx.Module):
+    """How a gradient becomes a change of the parameters."""
+
+    flat: eqx.AbstractVar[bool]
+
+    @abstractmethod
+    def init(self, params: PyTree) -> PyTree:
+        """The state before the first step."""
+
+    @abstractmethod
+    def update(
+        self, grads: PyTree, state: PyTree, params: PyTree, step: Array, total: Array
+    ) -> tuple[PyTree, PyTree]:
+        """New parameters and state."""
+
+
+@functools.cache
+def _clipped_adam() -> optax.GradientTransformation:
+    # One instance, so that all fits share compiled programs.
+    return optax.chain(optax.clip_by_global_norm(_CLIP), optax.scale_by_adam())
+
+
+class Adam(AbstractOptimizer):
+    """Adam with clipped gradients on one flat vector, with a schedule.
+
+    Args:
+        schedule: The learning rate of each step.
+
+    Example:
+        >>> import softcvi
+        >>> optimizer = softcvi.fitting.Adam(softcvi.fitting.WarmupCosine(0.01))
+    """
+
+    schedule: AbstractSchedule
+    flat: bool = eqx.field(static=True, default=True)
+
+    def init(self, params):
+        return _clipped_adam().init(params)
+
+    def update(self, grads, state, params, step, total):
+        updates, state = _clipped_adam().update(grads, state)
+        return params - self.schedule(step, total) * updates, state
+
+
+class OptaxOptimizer(AbstractOptimizer):
+    """Any optax transformation, on the guide's own tree of parameters.
+
+    Args:
+        transform: For example ``optax.adamw(1e-3)``.
+
+    Example:
+        >>> import optax, softcvi
+        >>> optimizer = softcvi.fitting.OptaxOptimizer(optax.sgd(0.1))
+    """
+
+    transform: optax.GradientTransformation = eqx.field(static=True)
+    flat: bool = eqx.field(static=True, default=False)
+
+    def init(self, params):
+        return self.transform.init(params)
+
+    def update(self, grads, state, params, step, total):
+        updates, state = self.transform.update(grads, state, params)
+        return optax.apply_updates(params, updates), state
+
+
+def paper_optimizer(rate: float) -> Adam:
+    """Adam at a constant rate with clipping at 10: the paper's recipe.
+
+    Args:
+        rate: The learning rate.
+
+    Example:
+        >>> import softcvi
+        >>> optimizer = softcvi.fitting.paper_optimizer(1e-3)
+    """
+    return Adam(ConstantRate(checked_rate(rate)))
+
+
+def checked_rate(rate: float) -> float:
+    """Refuse rates that cannot work."""
+    if not isinstance(rate, int | float) and jnp.ndim(rate) != 0:
+        raise TypeError(f"learning_rate: expected a number; got {rate!r}.")
+    if not 0 < float(rate) < float("inf"):
+        raise ValueError(
+            f"learning_rate: must be positive and finite; got {rate}. Leave it out for "
+            "the rate that suits the guide."
+        )
+    return float(rate)
+
+
+def as_optimizer(
+    optimizer, learning_rate: float | None, suggested_rate: float
+) -> AbstractOptimizer:
+    """Normalise what the user gave: nothing, a rate, ours, or optax's."""
+    if optimizer is not None and learning_rate is not None:
+        raise ValueError(
+            "learning_rate: the optimizer given has its own; give one of the two."
+        )
+    if optimizer is None:
+        rate = suggested_rate if learning_rate is None else checked_rate(learning_rate)
+        return Adam(WarmupCosine(rate))
+    if isinstance(optimizer, AbstractOptimizer):
+        return optimizer
+    if hasattr(optimizer, "init") and hasattr(optimizer, "update"):
+        return OptaxOptimizer(optimizer)
+    raise TypeError(
+        "optimizer: expected an optax transformation or one of softcvi.fitting; got "
+        f"{type(optimizer).__name__}."
+    )

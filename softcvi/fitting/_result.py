@@ -1,0 +1,125 @@
+"""What a fit returns."""
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+
+from softcvi.diagnostics import Verdict, assess, settled_drift, summarise
+from softcvi.fitting._history import History
+from softcvi.posterior import ImportanceSample, Posterior
+
+_CHECK_DRAWS = 4000
+
+
+class FitError(RuntimeError):
+    """A fit that failed; ``result`` holds what was reached before.
+
+    Example:
+        >>> import softcvi
+        >>> issubclass(softcvi.FitError, RuntimeError)
+        True
+    """
+
+    def __init__(self, message: str, result: "FitResult"):
+        super().__init__(message)
+        self.result = result
+
+
+@dataclasses.dataclass(eq=False)
+class FitResult:
+    """The fitted posterior, and how it came about.
+
+    Attributes:
+        posterior: The fitted posterior.
+        status: ``"finished"``, ``"stopped"`` (by a rule), ``"interrupted"`` (Ctrl-C) or
+            ``"failed"``.
+        message: What happened, and the remedy if something is wrong.
+        history: Excess, label ESS and ELBO by step.
+        steps: Steps done.
+        num_particles: K.
+        num_bad_densities: Log densities that were NaN or plus infinity.
+        num_skipped_steps: Steps without a usable gradient.
+        seconds_start: Time of the start before the loop.
+        seconds_compile: Time of compilation.
+        seconds_run: Time of the loop.
+        choices: What the program chose, and why, by name.
+        evidence: Further numbers for the verdict, by name.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, softcvi
+        >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+        >>> result = softcvi.fit(jax.random.key(0), target, steps=100, progress=False)
+        >>> result.status, result.verdict.level
+        ('finished', 'trusted')
+    """
+
+    posterior: Posterior
+    status: str
+    message: str
+    history: History
+    steps: int
+    num_particles: int
+    num_bad_densities: int
+    num_skipped_steps: int
+    seconds_start: float
+    seconds_compile: float
+    seconds_run: float
+    choices: dict[str, str] = dataclasses.field(default_factory=dict)
+    evidence: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    @functools.cached_property
+    def importance(self) -> ImportanceSample:
+        """Weighted draws behind the verdict and the summary."""
+        return self.posterior.importance(jax.random.key(20_25), _CHECK_DRAWS)
+
+    @functools.cached_property
+    def verdict(self) -> Verdict:
+        """Can the answer be trusted, and why."""
+        return assess(
+            self.importance,
+            label_ess=self.history.last()["label_ess"],
+            num_particles=self.num_particles,
+            drift=settled_drift(self.history.elbo),
+            **self.evidence,
+        )
+
+    @property
+    def khat(self) -> float:
+        """Pareto k-hat of the importance weights."""
+        return self.importance.khat
+
+    def summary(self, max_rows: int = 20) -> str:
+        """Verdict, estimates, label ESS and timings as text.
+
+        Args:
+            max_rows: Parameters to list.
+        """
+        last = self.history.last()
+        lines = [
+            f"verdict    {self.verdict}",
+            f"status     {self.status}: {self.message}",
+            f"label ESS  {last['label_ess']:.2f} of {self.num_particles}, "
+            f"excess {last['excess']:.3g}, ELBO {last['elbo']:.3f}, "
+            f"log evidence {self.importance.log_evidence:.3f}",
+            f"time       start {self.seconds_start:.1f} s, compilation "
+            f"{self.seconds_compile:.1f} s, {self.steps} steps "
+            f"{self.seconds_run:.1f} s",
+        ]
+        lines += [f"{name:<10} {reason}" for name, reason in self.choices.items()]
+        if self.num_bad_densities or self.num_skipped_steps:
+            lines.append(
+                f"warnings   {self.num_bad_densities} bad log densities, "
+                f"{self.num_skipped_steps} skipped steps"
+            )
+        rows = summarise(self.importance.draws)
+        width = max(len(str(row["name"])) for row in rows[:max_rows])
+        columns = ("mean", "sd", "q5", "median", "q95")
+        lines += ["", " " * width + "".join(f"{c:>11}" for c in columns)]
+        for row in rows[:max_rows]:
+            numbers = "".join(f"{row[c]:>11.4g}" for c in columns)
+            lines.append(f"{row['name']:<{width}}{numbers}")
+        if len(rows) > max_rows:
+            lines.append(f"... and {len(rows) - max_rows} more")
+        return "\n".join(lines)

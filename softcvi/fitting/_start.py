@@ -1,0 +1,202 @@
+"""The start of a fit: where the guide begins, and how long the start-up phase is."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import paramax
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree
+
+from softcvi.fitting._adapt import Moments, adapt
+from softcvi.fitting._newton import LocalNormal, newton_path
+from softcvi.guides import AbstractGuide
+from softcvi.posterior import Posterior
+from softcvi.targets import AbstractTarget
+
+STARTUP_SHARE = 0.1
+MAX_NEWTON_DIM = 200
+_PATHS = 8
+_MODE_GAP = 12.0
+_DIP = 3.0
+
+
+class StartReport(eqx.Module):
+    """What a start found out about the posterior.
+
+    Attributes:
+        modes: Moments of each separate mode, the best first; empty if not looked for.
+        reason: What was done, in words.
+    """
+
+    modes: list[Moments]
+    reason: str = eqx.field(static=True)
+
+
+def explore(
+    key: PRNGKeyArray, target: AbstractTarget, paths: int = _PATHS
+) -> StartReport:
+    """Climb to the posterior from dispersed starts and take its moments.
+
+    Runs in double precision, whatever the fit uses: Hessians of badly scaled models
+    need the digits.
+    """
+    if not target.has_gradient:
+        return StartReport([], "the target has no gradient: start-up by label ESS")
+    if target.structure.size > MAX_NEWTON_DIM:
+        return StartReport(
+            [],
+            f"{target.structure.size} parameters are too many for Newton paths: "
+            "start-up by label ESS",
+        )
+    path_key, adapt_key = jax.random.split(key)
+    with jax.enable_x64(True):
+        normals = _climb(jax.random.split(path_key, paths), target)
+        normals = jax.tree_util.tree_map(np.asarray, normals)
+        log_density = lambda x: _log_density(jnp.asarray(x), target)  # noqa: E731
+        candidates = _separate_modes(normals, log_density)
+        if not candidates:
+            return StartReport(
+                [], "no path reached a finite density: start-up by label ESS"
+            )
+        keys = jax.random.split(adapt_key, len(candidates))
+        modes = [
+            adapt(k, log_density, mean, covariance)
+            for k, (mean, covariance) in zip(keys, candidates, strict=True)
+        ]
+    modes = sorted(modes, key=lambda m: -m.log_evidence)
+    return StartReport(modes, f"{len(modes)} mode(s) found by {paths} Newton paths")
+
+
+@eqx.filter_jit
+def _climb(keys: PRNGKeyArray, target: AbstractTarget) -> LocalNormal:
+    log_density = _vector_density(target)
+
+    def one(key):
+        start_key, path_key = jax.random.split(key)
+        particle = target.initial_particle(start_key)
+        start = target.structure.ravel(particle)
+        return newton_path(log_density, start.astype(jnp.result_type(float)), path_key)
+
+    return jax.vmap(one)(keys)
+
+
+@eqx.filter_jit
+def _log_density(x: Float[Array, "n d"], target: AbstractTarget) -> Float[Array, " n"]:
+    return jax.vmap(_vector_density(target))(x)
+
+
+def _vector_density(target: AbstractTarget):
+    return lambda x: target.log_density(target.structure.unravel(x))
+
+
+def _separate_modes(normals: LocalNormal, log_density) -> list[tuple]:
+    """Path ends of comparable evidence with a valley of density between them."""
+    order = np.argsort(-normals.elbo)
+    best = normals.elbo[order[0]]
+    if not np.isfinite(best):
+        return []
+    accepted: list[int] = []
+    for i in order:
+        if not normals.elbo[i] > best - _MODE_GAP:
+            break
+        if all(
+            _valley_between(normals.mean[i], normals.mean[j], log_density)
+            for j in accepted
+        ):
+            accepted.append(int(i))
+    return [(normals.mean[i], normals.covariance[i]) for i in accepted]
+
+
+def _valley_between(a: np.ndarray, b: np.ndarray, log_density) -> bool:
+    t = np.linspace(0.0, 1.0, 33)[:, None]
+    values = np.asarray(log_density(a + t * (b - a)))
+    values = np.where(np.isnan(values), -np.inf, values)
+    return bool(np.min(values) < min(values[0], values[-1]) - _DIP)
+
+
+def place(
+    guide: AbstractGuide, mean: PyTree, covariance: PyTree
+) -> AbstractGuide | None:
+    """Move a guide to given moments, if its family knows how."""
+    dtype = jnp.result_type(*guide.structure.dtypes)
+    mean, covariance = jnp.asarray(mean, dtype), jnp.asarray(covariance, dtype)
+    return guide.matched(mean, covariance)
+
+
+def can_be_placed(guide: AbstractGuide) -> bool:
+    """Whether ``place`` can move guides of this family."""
+    size = guide.structure.size
+    return (
+        guide.structure.is_continuous
+        and place(guide, np.zeros(size), np.eye(size)) is not None
+    )
+
+
+def place_by_newton(
+    key: PRNGKeyArray, guide: AbstractGuide, target: AbstractTarget
+) -> AbstractGuide:
+    """Traceable start for many fits at once: the best of four Newton paths."""
+    log_density = _vector_density(target)
+    dtype = jnp.result_type(*guide.structure.dtypes)
+
+    def one(key):
+        start_key, path_key = jax.random.split(key)
+        start = target.structure.ravel(target.initial_particle(start_key))
+        return newton_path(log_density, start.astype(dtype), path_key)
+
+    normals = jax.vmap(one)(jax.random.split(key, 4))
+    best = jnp.argmax(normals.elbo)
+    return place(guide, normals.mean[best], normals.covariance[best])
+
+
+def moments_of_draws(draws: PyTree, target: AbstractTarget) -> Moments:
+    """Mean and covariance, in the fitting space, of draws in model coordinates."""
+    particles = jax.vmap(lambda x: target.space.from_model_and_log_det(x)[0])(draws)
+    if isinstance(particles, dict):
+        particles = {name: particles[name] for name in target.like}
+    vectors = np.asarray(jax.vmap(target.structure.ravel)(particles), np.float64)
+    if vectors.shape[0] < vectors.shape[1] + 2:
+        raise ValueError(
+            f"start: {vectors.shape[0]} draws are too few for a covariance of "
+            f"{vectors.shape[1]} parameters; give more, or a single point."
+        )
+    covariance = np.cov(vectors.T).reshape(vectors.shape[1], vectors.shape[1])
+    covariance = covariance + 1e-8 * np.diag(np.diagonal(covariance) + 1e-12)
+    return Moments(vectors.mean(axis=0), covariance, np.inf, 0.0, -np.inf)
+
+
+def moments_of_point(point: PyTree, target: AbstractTarget) -> Moments:
+    """A small normal around one point given in model coordinates."""
+    particle, _ = target.space.from_model_and_log_det(
+        jax.tree_util.tree_map(jnp.asarray, point)
+    )
+    vector = np.asarray(target.structure.ravel(particle), np.float64)
+    return Moments(vector, 0.01 * np.eye(vector.size), np.inf, 0.0, -np.inf)
+
+
+def resolve_start(key: PRNGKeyArray, start: Any, target: AbstractTarget) -> StartReport:
+    """Normalise what the user gave as ``start`` to what was found out."""
+    if start is None:
+        return StartReport([], "no start-up: the guide begins as given")
+    if isinstance(start, str):
+        if start == "auto":
+            return explore(key, target)
+        if start == "prior":
+            draws = jax.vmap(target.initial_particle)(jax.random.split(key, 1000))
+            draws = jax.vmap(target.space.to_model)(draws)
+            return StartReport([moments_of_draws(draws, target)], "prior draws")
+        raise ValueError(
+            f"start: unknown '{start}'. Use 'auto', 'prior', None, a point, draws, or a "
+            "fitted posterior."
+        )
+    if isinstance(start, Posterior):
+        guide = paramax.unwrap(start.guide)
+        particles = jax.vmap(guide.sample)(jax.random.split(key, 2000))
+        draws = jax.vmap(target.space.to_model)(particles)
+        return StartReport([moments_of_draws(draws, target)], "a fitted posterior")
+    leaf = jnp.asarray(jax.tree_util.tree_leaves(start)[0])
+    if leaf.ndim > len(target.structure.shapes[0]):
+        return StartReport([moments_of_draws(start, target)], "draws")
+    return StartReport([moments_of_point(start, target)], "a point")

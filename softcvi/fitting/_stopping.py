@@ -1,0 +1,137 @@
+"""Stopping rules: objects that the host asks between chunks."""
+
+from abc import abstractmethod
+
+import equinox as eqx
+import numpy as np
+
+from softcvi.fitting._history import History
+
+
+class Progress(eqx.Module):
+    """How far a fit is.
+
+    Attributes:
+        step: Steps done.
+        total_steps: Steps planned.
+        seconds: Wall time since the loop began.
+        evaluations: Evaluations of the model's log density so far.
+        history: The history up to now.
+    """
+
+    step: int
+    total_steps: int
+    seconds: float
+    evaluations: int
+    history: History
+
+
+class AbstractStoppingRule(eqx.Module):
+    """Decides between chunks whether a fit has gone far enough."""
+
+    @abstractmethod
+    def reason(self, progress: Progress) -> str | None:
+        """Why to stop now, in words, or None to go on."""
+
+    def limit_steps(self, steps: int, evaluations_per_step: int) -> int:
+        """Steps to plan for, where the rule knows ahead how many there can be."""
+        return steps
+
+
+class Never(AbstractStoppingRule):
+    """Run all steps.
+
+    Example:
+        >>> import softcvi
+        >>> rule = softcvi.fitting.Never()
+    """
+
+    def reason(self, progress: Progress) -> str | None:
+        return None
+
+
+class Plateau(AbstractStoppingRule):
+    """Stop when excess no longer falls by more than its own noise.
+
+    Compares two successive windows of the history: stops once the later mean is not
+    below the earlier one by more than ``threshold`` standard errors.
+
+    Args:
+        window: Share of the planned steps in each window.
+        threshold: Standard errors that count as progress.
+
+    Example:
+        >>> import softcvi
+        >>> rule = softcvi.fitting.Plateau(window=0.1)
+    """
+
+    window: float = 0.1
+    threshold: float = 1.0
+
+    def __check_init__(self):
+        if not 0 < self.window < 0.5:
+            raise ValueError(f"window: must lie in (0, 0.5); got {self.window}.")
+
+    def reason(self, progress: Progress) -> str | None:
+        steps, excess = progress.history.step, progress.history.excess
+        span = self.window * progress.total_steps
+        late = excess[steps > progress.step - span]
+        early = excess[
+            (steps <= progress.step - span) & (steps > progress.step - 2 * span)
+        ]
+        late, early = late[np.isfinite(late)], early[np.isfinite(early)]
+        if min(late.size, early.size) < 8:
+            return None
+        error = np.sqrt(late.var() / late.size + early.var() / early.size)
+        if early.mean() - late.mean() > self.threshold * error:
+            return None
+        return f"excess has settled at {late.mean():.3g}"
+
+
+class TimeLimit(AbstractStoppingRule):
+    """Stop after a wall time, compilation not counted.
+
+    Args:
+        seconds: The limit.
+
+    Example:
+        >>> import softcvi
+        >>> rule = softcvi.fitting.TimeLimit(30.0)
+    """
+
+    seconds: float
+
+    def __check_init__(self):
+        if not self.seconds > 0:
+            raise ValueError(f"seconds: must be positive; got {self.seconds}.")
+
+    def reason(self, progress: Progress) -> str | None:
+        if progress.seconds < self.seconds:
+            return None
+        return f"the time limit of {self.seconds:g} s is reached"
+
+
+class EvaluationLimit(AbstractStoppingRule):
+    """Stop after a number of evaluations of the model's log density.
+
+    Args:
+        evaluations: The limit.
+
+    Example:
+        >>> import softcvi
+        >>> rule = softcvi.fitting.EvaluationLimit(100_000)
+    """
+
+    evaluations: int
+
+    def __check_init__(self):
+        if not self.evaluations > 0:
+            raise ValueError(f"evaluations: must be positive; got {self.evaluations}.")
+
+    def reason(self, progress: Progress) -> str | None:
+        if progress.evaluations < self.evaluations:
+            return None
+        return f"the limit of {self.evaluations} evaluations is reached"
+
+    def limit_steps(self, steps: int, evaluations_per_step: int) -> int:
+        return max(1, min(steps, self.evaluations // evaluations_per_step))

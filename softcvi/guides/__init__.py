@@ -1,0 +1,47 @@
+"""Guides: variational families over particles."""
+
+from softcvi.guides._base import AbstractGuide, VectorGuide
+from softcvi.guides._coupling_flow import CouplingFlow, coupling_flow
+from softcvi.guides._discrete import Bernoulli, Categorical
+from softcvi.guides._gaussian import (
+    DiagonalNormal,
+    FullRankNormal,
+    LowRankNormal,
+    full_rank,
+    low_rank,
+    mean_field,
+)
+from softcvi.guides._mixture import MixtureGuide, mixture
+from softcvi.guides._sites import Conditional, NetworkDistribution, SiteGuide
+from softcvi.guides._spline_flow import SplineFlow, spline_flow
+from softcvi.guides._spline_uniform import SplineUniform
+from softcvi.guides._student import Folded, StudentT, student_t
+from softcvi.guides._whitened import Whitened, whitened
+
+__all__ = [
+    "AbstractGuide",
+    "Bernoulli",
+    "Categorical",
+    "Conditional",
+    "CouplingFlow",
+    "DiagonalNormal",
+    "Folded",
+    "FullRankNormal",
+    "LowRankNormal",
+    "MixtureGuide",
+    "NetworkDistribution",
+    "SiteGuide",
+    "SplineFlow",
+    "SplineUniform",
+    "StudentT",
+    "VectorGuide",
+    "Whitened",
+    "coupling_flow",
+    "full_rank",
+    "low_rank",
+    "mean_field",
+    "mixture",
+    "spline_flow",
+    "student_t",
+    "whitened",
+]

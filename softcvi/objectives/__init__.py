@@ -1,0 +1,58 @@
+"""Objectives: SoftCVI and what it is compared with, and the parts they are made of."""
+
+from softcvi.objectives._base import AbstractObjective
+from softcvi.objectives._contrast import StepInfo, contrast
+from softcvi.objectives._divergences import (
+    AbstractDivergence,
+    Alpha,
+    ChiSquared,
+    FDivergence,
+    ForwardKL,
+    JensenShannon,
+    ReverseKL,
+)
+from softcvi.objectives._elbo import ELBO
+from softcvi.objectives._model_term import WithModelTerm
+from softcvi.objectives._negatives import (
+    AbstractNegative,
+    CustomNegative,
+    FlatNegative,
+    TemperedPosterior,
+    TemperedProposal,
+)
+from softcvi.objectives._particles import Particles
+from softcvi.objectives._proposals import (
+    AbstractProposal,
+    DefensiveProposal,
+    FixedProposal,
+    GuideProposal,
+)
+from softcvi.objectives._snis_fkl import SNISForwardKL
+from softcvi.objectives._softcvi import SoftCVI
+
+__all__ = [
+    "ELBO",
+    "AbstractDivergence",
+    "AbstractNegative",
+    "AbstractObjective",
+    "AbstractProposal",
+    "Alpha",
+    "ChiSquared",
+    "CustomNegative",
+    "DefensiveProposal",
+    "FDivergence",
+    "FixedProposal",
+    "FlatNegative",
+    "ForwardKL",
+    "GuideProposal",
+    "JensenShannon",
+    "Particles",
+    "ReverseKL",
+    "SNISForwardKL",
+    "SoftCVI",
+    "StepInfo",
+    "TemperedPosterior",
+    "TemperedProposal",
+    "WithModelTerm",
+    "contrast",
+]

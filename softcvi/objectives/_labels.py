@@ -1,0 +1,46 @@
+"""Soft labels and predictions, and what can be read off them."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Scalar
+
+from softcvi.objectives._particles import without_bad
+
+
+def log_soft_labels(
+    log_p: Float[Array, " k"],
+    log_negative: Float[Array, " k"],
+    temperature: float = 1.0,
+) -> Float[Array, " k"]:
+    """Log soft labels, Algorithm 1, line 2; bad densities get none."""
+    z = without_bad(without_bad(log_p) - log_negative)
+    return jax.nn.log_softmax(z / temperature)
+
+
+def log_predicted(
+    log_q: Float[Array, " k"],
+    log_negative: Float[Array, " k"],
+    temperature: float = 1.0,
+) -> Float[Array, " k"]:
+    """Log predictions of the classifier that the guide parameterises."""
+    return jax.nn.log_softmax((log_q - log_negative) / temperature)
+
+
+def smoothed(log_labels: Float[Array, " k"], amount: float) -> Float[Array, " k"]:
+    """Labels mixed with uniform ones."""
+    uniform = 1.0 / log_labels.shape[0]
+    return jnp.log((1 - amount) * jnp.exp(log_labels) + amount * uniform)
+
+
+def excess(
+    log_labels: Float[Array, " k"], log_predictions: Float[Array, " k"]
+) -> Scalar:
+    """Cross-entropy minus the labels' entropy: zero exactly where the guide is right."""
+    labels = jnp.exp(log_labels)
+    gap = jnp.where(labels > 0, log_labels - log_predictions, 0.0)
+    return jnp.sum(labels * gap)
+
+
+def label_ess(log_labels: Float[Array, " k"]) -> Scalar:
+    """Effective number of labels, between 1 (one takes all) and K."""
+    return 1.0 / jnp.sum(jnp.exp(2 * log_labels))

@@ -1,0 +1,55 @@
+"""Training of model parameters beside the guide (appendix on autoencoders)."""
+
+from typing import Any, ClassVar
+
+from jaxtyping import Array, PRNGKeyArray, Scalar
+
+from softcvi.guides import AbstractGuide
+from softcvi.objectives._base import AbstractObjective
+from softcvi.objectives._contrast import StepInfo
+from softcvi.objectives._particles import Particles
+from softcvi.targets import AbstractTarget
+
+
+class WithModelTerm(AbstractObjective):
+    """An objective plus ``-mean log p_psi(theta_k, x)`` on the same particles.
+
+    The parameters psi are the arrays of the target's ``log_prob`` (a callable pytree).
+    The guide does not feel the added term, the model does not feel the classifier.
+
+    Args:
+        objective: The objective that trains the guide.
+
+    Example:
+        >>> import softcvi
+        >>> softcvi.WithModelTerm(softcvi.SoftCVI(num_particles=4)).num_particles
+        4
+    """
+
+    objective: AbstractObjective
+    trains_model: ClassVar[bool] = True
+
+    @property
+    def num_particles(self) -> int:  # type: ignore[override]
+        """Particles drawn per step."""
+        return self.objective.num_particles
+
+    @property
+    def needs_gradient(self) -> bool:  # type: ignore[override]
+        """As the wrapped objective."""
+        return self.objective.needs_gradient
+
+    def draw(
+        self,
+        key: PRNGKeyArray,
+        guide: AbstractGuide,
+        target: AbstractTarget,
+        data: Any = None,
+    ) -> Particles:
+        return self.objective.draw(key, guide, target, data)
+
+    def value(
+        self, particles: Particles, starting: bool | Array = False
+    ) -> tuple[Scalar, StepInfo]:
+        loss, info = self.objective.value(particles, starting)
+        return loss + self.objective.model_term(particles), info

@@ -1,0 +1,85 @@
+"""Drawing particles and evaluating the densities that every objective needs.
+
+The one place where the gradient of the proposal is stopped.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree
+
+from softcvi.guides import AbstractGuide
+from softcvi.objectives._proposals import AbstractProposal
+from softcvi.targets import AbstractTarget
+
+
+class Particles(eqx.Module):
+    """K particles with the log densities of model, guide and proposal.
+
+    Attributes:
+        values: The particles, a pytree with a leading axis of length K.
+        log_p: Unnormalised log posterior.
+        log_q: Log density of the guide; carries the gradient.
+        log_proposal: Log density of the proposal; a constant to the gradient.
+    """
+
+    values: PyTree
+    log_p: Float[Array, " k"]
+    log_q: Float[Array, " k"]
+    log_proposal: Float[Array, " k"]
+
+
+def draw_particles(
+    key: PRNGKeyArray,
+    guide: AbstractGuide,
+    target: AbstractTarget,
+    proposal: AbstractProposal,
+    num_particles: int,
+    data: Any = None,
+) -> Particles:
+    """Draw K particles from the proposal (Algorithm 1, line 1) and evaluate them."""
+    condition = data if target.amortised else None
+    fixed = jax.lax.stop_gradient(guide)
+    keys = jax.random.split(key, num_particles)
+    values = jax.vmap(lambda k: proposal.sample(k, fixed, condition))(keys)
+    values = jax.lax.stop_gradient(values)
+    log_p = jax.vmap(lambda v: target.log_density(v, data))(values)
+    log_q = jax.vmap(lambda v: guide.log_prob(v, condition))(values)
+    log_proposal = proposal.log_prob(values, fixed, log_q, condition)
+    return Particles(values, log_p, log_q, jax.lax.stop_gradient(log_proposal))
+
+
+def draw_reparameterised(
+    key: PRNGKeyArray,
+    guide: AbstractGuide,
+    target: AbstractTarget,
+    num_particles: int,
+    data: Any = None,
+    *,
+    stick_the_landing: bool = False,
+) -> Particles:
+    """Draw from the guide with the gradient going through the draw, for the ELBO."""
+    condition = data if target.amortised else None
+    keys = jax.random.split(key, num_particles)
+    if stick_the_landing:
+        values = jax.vmap(lambda k: guide.sample(k, condition))(keys)
+        scorer = jax.lax.stop_gradient(guide)
+        log_q = jax.vmap(lambda v: scorer.log_prob(v, condition))(values)
+    else:
+        values, log_q = jax.vmap(lambda k: guide.sample_and_log_prob(k, condition))(
+            keys
+        )
+    log_p = jax.vmap(lambda v: target.log_density(v, data))(values)
+    return Particles(values, log_p, log_q, jax.lax.stop_gradient(log_q))
+
+
+def count_bad(log_p: Float[Array, " k"]) -> Array:
+    """How many log densities are NaN or plus infinity: errors of the model."""
+    return jnp.sum(jnp.isnan(log_p) | (log_p == jnp.inf))
+
+
+def without_bad(log_p: Float[Array, " k"]) -> Float[Array, " k"]:
+    """NaN and plus infinity become minus infinity: no label for that particle."""
+    return jnp.where(jnp.isnan(log_p) | (log_p == jnp.inf), -jnp.inf, log_p)

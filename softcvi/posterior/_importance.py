@@ -1,0 +1,127 @@
+"""Pareto smoothed importance sampling: corrected weights, and k-hat as the gauge."""
+
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Float
+
+_MIN_TAIL = 5
+
+
+class ImportanceSample(eqx.Module):
+    """Draws from a guide with their log densities and smoothed weights.
+
+    Attributes:
+        draws: Named arrays in model coordinates, leading axis of length n.
+        log_p: Unnormalised log posterior in model coordinates.
+        log_q: Log density of the guide in model coordinates.
+        log_weights: Pareto smoothed log weights, normalised to sum to one.
+        khat: Shape of the tail of the weights; below 0.7 they can be trusted.
+        log_evidence: Estimate of the log marginal likelihood.
+    """
+
+    draws: dict[str, Any]
+    log_p: Any
+    log_q: Any
+    log_weights: Any
+    khat: float
+    log_evidence: float
+
+    @property
+    def ess(self) -> float:
+        """Effective sample size of the weights."""
+        return float(1.0 / np.sum(np.exp(2 * self.log_weights)))
+
+
+def psis(log_ratios: Float[np.ndarray, " n"]) -> tuple[Float[np.ndarray, " n"], float]:
+    """Smooth importance weights by a Pareto fit to their tail (Vehtari et al.).
+
+    Args:
+        log_ratios: ``log p - log q`` at draws from q. NaN counts as no weight.
+
+    Returns:
+        Normalised smoothed log weights, and k-hat: infinity if all ratios are bad or
+        too few to say.
+
+    Example:
+        >>> import numpy as np
+        >>> from softcvi.diagnostics import psis
+        >>> rng = np.random.default_rng(0)
+        >>> _, khat = psis(0.1 * rng.normal(size=4000))
+        >>> bool(khat < 0.5)
+        True
+    """
+    log_ratios = np.asarray(log_ratios, np.float64)
+    log_ratios = np.where(np.isnan(log_ratios), -np.inf, log_ratios)
+    n = log_ratios.size
+    top = np.max(log_ratios, initial=-np.inf)
+    if not np.isfinite(top):
+        return np.full(n, -np.log(max(n, 1))), np.inf
+    log_weights = log_ratios - top
+    tail = int(np.ceil(min(0.2 * n, 3.0 * np.sqrt(n))))
+    khat = np.inf
+    if tail >= _MIN_TAIL:
+        order = np.argsort(log_weights)
+        tail_index = order[-tail:]
+        cutoff = max(log_weights[order[-tail - 1]], np.log(np.finfo(np.float64).tiny))
+        in_tail = tail_index[log_weights[tail_index] > cutoff]
+        if in_tail.size >= _MIN_TAIL:
+            exceedances = np.exp(log_weights[in_tail]) - np.exp(cutoff)
+            khat, sigma = _fit_generalised_pareto(exceedances)
+            if np.isfinite(khat):
+                ranks = (np.arange(in_tail.size) + 0.5) / in_tail.size
+                smooth = _pareto_quantile(ranks, khat, sigma) + np.exp(cutoff)
+                log_weights[in_tail] = np.minimum(np.log(smooth), 0.0)
+        else:
+            # All large ratios are equal: there is no tail to speak of.
+            khat = -np.inf
+    return log_weights - _logsumexp(log_weights), float(khat)
+
+
+def _fit_generalised_pareto(exceedances: np.ndarray) -> tuple[float, float]:
+    """Zhang and Stephens' estimate, with the weak prior on k of PSIS."""
+    x = np.sort(exceedances)
+    n = x.size
+    grid = 30 + int(np.sqrt(n))
+    b = 1 - np.sqrt(grid / (np.arange(1, grid + 1) - 0.5))
+    b = b / (3 * x[int(n / 4 + 0.5) - 1]) + 1 / x[-1]
+    k = np.mean(np.log1p(-b[:, None] * x), axis=1)
+    log_likelihood = n * (np.log(-(b / k)) - k - 1)
+    weights = 1 / np.sum(np.exp(log_likelihood - log_likelihood[:, None]), axis=1)
+    keep = weights >= 10 * np.finfo(np.float64).eps
+    weights, b = weights[keep] / np.sum(weights[keep]), b[keep]
+    b_mean = np.sum(b * weights)
+    k_mean = np.mean(np.log1p(-b_mean * x))
+    sigma = -k_mean / b_mean
+    shrunk = (n * k_mean + 5.0) / (n + 10.0)
+    return float(shrunk), float(sigma)
+
+
+def _pareto_quantile(p: np.ndarray, k: float, sigma: float) -> np.ndarray:
+    if abs(k) < 1e-12:
+        return -sigma * np.log1p(-p)
+    return sigma * np.expm1(-k * np.log1p(-p)) / k
+
+
+def _logsumexp(x: np.ndarray) -> float:
+    top = np.max(x)
+    return float(top + np.log(np.sum(np.exp(x - top))))
+
+
+def log_mean_weight(log_ratios: np.ndarray) -> float:
+    """Log of the mean importance ratio: the evidence."""
+    finite = np.where(np.isfinite(log_ratios), log_ratios, -np.inf)
+    if not np.any(np.isfinite(finite)):
+        return -np.inf
+    return _logsumexp(finite) - float(np.log(finite.size))
+
+
+def resample_index(
+    rng: np.random.Generator, log_weights: np.ndarray, n: int
+) -> np.ndarray:
+    """Indices of n draws taken by systematic resampling, in random order."""
+    cumulative = np.cumsum(np.exp(log_weights))
+    points = (rng.uniform() + np.arange(n)) / n * cumulative[-1]
+    index = np.searchsorted(cumulative, points)
+    return rng.permutation(np.minimum(index, log_weights.size - 1))

@@ -1,0 +1,253 @@
+"""The fitted posterior: what the user keeps."""
+
+import os
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import paramax
+from jaxtyping import Array, PRNGKeyArray, PyTree
+
+from softcvi.guides import AbstractGuide
+from softcvi.posterior import _storage
+from softcvi.posterior._importance import (
+    ImportanceSample,
+    log_mean_weight,
+    psis,
+    resample_index,
+)
+from softcvi.targets import AbstractSpace, AbstractTarget
+
+
+class Posterior:
+    """A fitted guide with the way back to the model's own coordinates.
+
+    Args:
+        guide: The fitted guide.
+        target: The target it was fitted to; None for one loaded without its model.
+        space: Needed only if there is no target.
+        particle_batch: Draws are made and evaluated in pieces of this size, which
+            bounds the memory.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, softcvi
+        >>> target = softcvi.DensityTarget(
+        ...     lambda t: -0.5 * jnp.sum(t["x"] ** 2), {"x": jnp.zeros(2)}
+        ... )
+        >>> posterior = softcvi.Posterior(softcvi.guides.mean_field(target), target)
+        >>> posterior.sample(jax.random.key(0), 100)["x"].shape
+        (100, 2)
+    """
+
+    def __init__(
+        self,
+        guide: AbstractGuide,
+        target: AbstractTarget | None = None,
+        *,
+        space: AbstractSpace | None = None,
+        particle_batch: int = 16_384,
+    ):
+        if target is None and space is None:
+            raise ValueError("target: give the target, or at least its space.")
+        self.guide = guide
+        self.target = target
+        self.space = target.space if target is not None else space
+        self.particle_batch = particle_batch
+
+    def __repr__(self) -> str:
+        return f"Posterior({self.guide.structure})"
+
+    def sample(
+        self, key: PRNGKeyArray, n: int = 1000, *, condition: PyTree = None
+    ) -> dict[str, Array]:
+        """Draw n times; named arrays in model coordinates.
+
+        Args:
+            key: Random key.
+            n: Number of draws.
+            condition: The datum, for an amortised guide.
+        """
+        if n < 1:
+            raise ValueError(f"n: at least one draw; got {n}.")
+        pieces = [
+            _draw(self.guide, self.space, self.target, keys, condition)
+            for keys in self._pieces(jax.random.split(key, n))
+        ]
+        return _join(pieces)
+
+    def log_prob(self, draws: PyTree, *, condition: PyTree = None) -> Array:
+        """Log density of the guide at draws, in model coordinates.
+
+        Args:
+            draws: Named arrays (or a pytree as the target's) with a leading axis;
+                extra names, such as derived quantities, are ignored.
+            condition: The datum, for an amortised guide.
+        """
+        values = self._as_particles(draws)
+        pieces = [
+            _log_prob(self.guide, self.space, piece, condition)
+            for piece in self._pieces(values)
+        ]
+        return jnp.concatenate(pieces)
+
+    def importance(self, key: PRNGKeyArray, n: int = 4000) -> ImportanceSample:
+        """Draws with log densities, Pareto smoothed weights and k-hat."""
+        target = self._needs_target("importance weights")
+        pieces = [
+            _weigh(self.guide, target, keys)
+            for keys in self._pieces(jax.random.split(key, n))
+        ]
+        draws, log_p, log_q = _join(pieces)
+        log_p, log_q = np.asarray(log_p, np.float64), np.asarray(log_q, np.float64)
+        log_weights, khat = psis(log_p - log_q)
+        evidence = log_mean_weight(log_p - log_q)
+        return ImportanceSample(draws, log_p, log_q, log_weights, khat, evidence)
+
+    def resample(
+        self, key: PRNGKeyArray, n: int = 1000, *, proposals: int | None = None
+    ) -> dict[str, Array]:
+        """Importance-corrected draws: those of the guide, resampled by weight.
+
+        Args:
+            key: Random key.
+            n: Number of draws to return.
+            proposals: Draws of the guide to choose from, four times n by default.
+        """
+        sample = self.importance(key, 4 * n if proposals is None else proposals)
+        seed = np.asarray(jax.random.key_data(jax.random.fold_in(_typed(key), 1)))
+        rng = np.random.default_rng(seed.tolist())
+        index = resample_index(rng, sample.log_weights, n)
+        return jax.tree_util.tree_map(lambda leaf: leaf[index], sample.draws)
+
+    def log_evidence(self, key: PRNGKeyArray, n: int = 4000) -> float:
+        """Importance-weighted estimate of the log marginal likelihood."""
+        return self.importance(key, n).log_evidence
+
+    def to_arviz(self, key: PRNGKeyArray | None = None, n: int = 1000, **kwargs):
+        """An ArviZ DataTree; see ``softcvi.adapters.to_arviz``."""
+        # The one call up the layers: users look for it here, ArviZ is optional.
+        from softcvi.adapters import to_arviz
+
+        return to_arviz(self, key=key, n=n, **kwargs)
+
+    def save(self, path: str | os.PathLike, **facts: Any) -> None:
+        """Write the guide and its space to one file; see ``softcvi.load``.
+
+        Args:
+            path: Where to write; an existing file is replaced only on success.
+            **facts: JSON values kept beside it, such as a seed or a remark.
+        """
+        _storage.write(path, {"guide": self.guide, "space": self.space}, facts)
+
+    def _needs_target(self, what: str) -> AbstractTarget:
+        if self.target is None:
+            raise ValueError(
+                f"target: {what} need the model's log density; load the posterior with "
+                "softcvi.load(path, target=target)."
+            )
+        return self.target
+
+    def _pieces(self, values: PyTree):
+        n = jax.tree_util.tree_leaves(values)[0].shape[0]
+        for start in range(0, n, self.particle_batch):
+            stop = min(n, start + self.particle_batch)
+            yield jax.tree_util.tree_map(
+                lambda leaf, a=start, b=stop: leaf[a:b], values
+            )
+
+    def _as_particles(self, draws: PyTree) -> PyTree:
+        names = self.guide.structure.names
+        is_bare = not isinstance(self.guide.structure.like, dict)
+        if is_bare and isinstance(draws, dict):
+            leaves = [jnp.asarray(draws[name]) for name in names]
+            return jax.tree_util.tree_unflatten(self.guide.structure.treedef, leaves)
+        return jax.tree_util.tree_map(jnp.asarray, draws)
+
+
+@eqx.filter_jit
+def _draw(guide, space, target, keys, condition):
+    guide = paramax.unwrap(guide)
+
+    def one(key):
+        x = space.to_model(guide.sample(key, condition))
+        return _described(target, guide, x)
+
+    return jax.vmap(one)(keys)
+
+
+@eqx.filter_jit
+def _log_prob(guide, space, values, condition):
+    guide = paramax.unwrap(guide)
+
+    def one(x):
+        u, log_det = space.from_model_and_log_det(x)
+        if isinstance(u, dict):
+            u = {name: u[name] for name in guide.structure.like}
+        return guide.log_prob(u, condition) + log_det
+
+    return jax.vmap(one)(values)
+
+
+@eqx.filter_jit
+def _weigh(guide, target, keys):
+    guide = paramax.unwrap(guide)
+
+    def one(key):
+        u, log_q = guide.sample_and_log_prob(key)
+        x, log_det = target.space.to_model_and_log_det(u)
+        draw = _described(target, guide, x)
+        return draw, target.log_density(u) - log_det, log_q - log_det
+
+    return jax.vmap(one)(keys)
+
+
+def _described(target, guide, x):
+    if target is not None:
+        return target.describe(x)
+    if isinstance(x, dict):
+        return x
+    leaves = jax.tree_util.tree_leaves(x)
+    return dict(zip(guide.structure.names, leaves, strict=True))
+
+
+def _join(pieces: list) -> Any:
+    if len(pieces) == 1:
+        return pieces[0]
+    return jax.tree_util.tree_map(lambda *leaves: jnp.concatenate(leaves), *pieces)
+
+
+def _typed(key: PRNGKeyArray) -> PRNGKeyArray:
+    is_typed = jnp.issubdtype(jnp.asarray(key).dtype, jax.dtypes.prng_key)
+    return key if is_typed else jax.random.wrap_key_data(key)
+
+
+def load(path: str | os.PathLike, target: AbstractTarget | None = None) -> Posterior:
+    """Read a posterior that ``Posterior.save`` wrote.
+
+    Args:
+        path: The file.
+        target: The model, needed for importance weights; draws and log densities
+            work without it.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, os, softcvi, tempfile
+        >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+        >>> posterior = softcvi.Posterior(softcvi.guides.mean_field(target), target)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = os.path.join(folder, "fit.softcvi")
+        ...     posterior.save(path)
+        ...     again = softcvi.load(path)
+        >>> again.sample(jax.random.key(0), 5)["value"].shape
+        (5, 2)
+    """
+    parts, _ = _storage.read(path)
+    guide = parts["guide"]
+    if target is not None:
+        difference = target.structure.difference(guide.structure)
+        if difference:
+            raise ValueError(
+                f"target: does not fit the posterior in {path}: {difference}."
+            )
+    return Posterior(guide, target, space=parts["space"])

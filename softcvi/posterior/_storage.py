@@ -1,0 +1,72 @@
+"""Posteriors on disk: a zip file with a JSON header and plain arrays."""
+
+import io
+import json
+import os
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from softcvi.posterior._encoding import Decoder, Encoder
+
+_FORMAT = 1
+
+
+def write(
+    path: str | os.PathLike, parts: dict[str, Any], facts: dict[str, Any]
+) -> None:
+    """Write parts (pytrees) and facts (plain JSON) so that a crash leaves no half file."""
+    path = Path(path)
+    encoder = Encoder()
+    header = {
+        "format": _FORMAT,
+        "parts": {name: encoder.encode(part, name) for name, part in parts.items()},
+        "facts": facts,
+    }
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **{f"a{i}": a for i, a in enumerate(encoder.arrays)})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(
+        dir=path.parent, prefix=path.name, delete=False
+    ) as handle:
+        with zipfile.ZipFile(handle, "w") as archive:
+            archive.writestr("header.json", json.dumps(header))
+            archive.writestr("arrays.npz", buffer.getvalue())
+        handle.flush()
+        os.fsync(handle.fileno())
+    os.replace(handle.name, path)
+
+
+def read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Read what ``write`` wrote; a damaged or foreign file is refused."""
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: no such file. Check the path given to load.")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            header = json.loads(archive.read("header.json"))
+            with np.load(io.BytesIO(archive.read("arrays.npz"))) as stored:
+                arrays = [stored[f"a{i}"] for i in range(len(stored.files))]
+        if header["format"] != _FORMAT:
+            raise ValueError(f"format {header['format']}")
+        decoder = Decoder(arrays)
+        parts = {name: decoder.decode(node) for name, node in header["parts"].items()}
+        return parts, header["facts"]
+    except (
+        zipfile.BadZipFile,
+        KeyError,
+        IndexError,
+        ValueError,
+        ImportError,
+        AttributeError,
+        TypeError,
+        OSError,
+        EOFError,
+    ) as error:
+        raise ValueError(
+            f"{path}: not a posterior saved by this version of softcvi, or damaged "
+            f"({error}). Save it again with posterior.save(path)."
+        ) from error

@@ -1,0 +1,26 @@
+"""Targets: unnormalised posteriors, and the spaces in which they are fitted."""
+
+from softcvi.targets._amortised import AmortisedTarget, MiniBatchTarget
+from softcvi.targets._base import AbstractTarget
+from softcvi.targets._density import DensityTarget
+from softcvi.targets._space import (
+    AbstractSpace,
+    ModelSpace,
+    UnconstrainedSpace,
+    interval,
+    positive,
+)
+from softcvi.targets._structure import Structure
+
+__all__ = [
+    "AbstractSpace",
+    "AbstractTarget",
+    "AmortisedTarget",
+    "DensityTarget",
+    "MiniBatchTarget",
+    "ModelSpace",
+    "Structure",
+    "UnconstrainedSpace",
+    "interval",
+    "positive",
+]

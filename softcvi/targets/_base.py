@@ -1,0 +1,67 @@
+"""What every target offers: an unnormalised log density on a pytree of arrays."""
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PRNGKeyArray, PyTree, Scalar
+
+from softcvi.targets._space import AbstractSpace
+from softcvi.targets._structure import Structure
+
+
+class AbstractTarget(eqx.Module):
+    """An unnormalised posterior ``p(theta, x)`` on the fitting space.
+
+    Attributes:
+        structure: Names, shapes and dtypes of one particle in the fitting space.
+        space: The bijection from the fitting space to the model's coordinates.
+        has_gradient: Whether JAX can differentiate the log density.
+        amortised: Whether each datum has latents of its own, so that the guide is
+            conditioned on the datum and labels are normalised per datum.
+    """
+
+    amortised: ClassVar[bool] = False
+
+    structure: eqx.AbstractVar[Structure]
+    space: eqx.AbstractVar[AbstractSpace]
+    has_gradient: eqx.AbstractVar[bool]
+
+    @abstractmethod
+    def log_density(self, particle: PyTree, data: Any = None) -> Scalar:
+        """Log density of one particle in the fitting space, Jacobian included."""
+
+    @property
+    def like(self) -> PyTree:
+        """One particle of the fitting space as ``jax.ShapeDtypeStruct``s."""
+        return self.structure.like
+
+    def initial_particle(self, key: PRNGKeyArray) -> PyTree:
+        """One dispersed starting point, by default uniform on (-2, 2) as in Stan."""
+        keys = jax.random.split(key, len(self.structure.shapes))
+        leaves = [
+            jax.random.uniform(k, shape, dtype, -2, 2)
+            if jnp.issubdtype(dtype, jnp.floating)
+            else jnp.zeros(shape, dtype)
+            for k, shape, dtype in zip(
+                keys, self.structure.shapes, self.structure.dtypes, strict=True
+            )
+        ]
+        return jax.tree_util.tree_unflatten(self.structure.treedef, leaves)
+
+    def describe(self, x: PyTree) -> dict[str, Array]:
+        """Named arrays that a user sees for one particle in model coordinates."""
+        if isinstance(x, dict):
+            return x
+        leaves = jax.tree_util.tree_leaves(x)
+        return dict(zip(self.structure.names, leaves, strict=True))
+
+    def draw_data(self, key: PRNGKeyArray) -> Any:
+        """The data of one step: None unless the target works by mini-batches."""
+        return None
+
+    def trainable(self) -> PyTree:
+        """Filter that is True at model parameters; by default there are none."""
+        return jax.tree_util.tree_map(lambda _: False, self)
