@@ -1,9 +1,11 @@
 """``python -m softcvi.experiments.zoo``: make the references of the zoo."""
 
 import argparse
+import json
 from pathlib import Path
 
 from softcvi.experiments.zoo._build import build_and_save, build_references
+from softcvi.experiments.zoo._case import run_case
 from softcvi.experiments.zoo._reference import FOLDER
 
 
@@ -17,7 +19,12 @@ def main() -> None:
     parser.add_argument("--effort", type=float, default=1.0)
     parser.add_argument("--overwrite", action="store_true")
     parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--case", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.case:
+        model, method, seed = options.case
+        print(json.dumps(run_case(model, method, int(seed), options.folder)))
+        return
     if options.one:
         print(build_and_save(options.one, options.folder, options.seed, options.effort))
         return

@@ -7,7 +7,7 @@ import numpyro
 import numpyro.distributions as dist
 
 from softcvi.experiments.zoo._model import ZooModel
-from softcvi.experiments.zoo._strategies import LongNUTS
+from softcvi.experiments.zoo._strategies import WhitenedNUTS
 
 
 def _integrate(field, state, times, substeps):
@@ -108,8 +108,8 @@ MODELS = (
         description="Lotka-Volterra with the lynx and hare pelts: random starts meet "
         "local modes and stiff trajectories.",
         args=(_PELTS,),
-        reference=LongNUTS(
-            init={
+        reference=WhitenedNUTS(
+            {
                 "rates": np.array([0.55, 0.028, 0.8, 0.024]),
                 "initial": np.array([34.0, 6.0]),
                 "sigma": np.array([0.25, 0.25]),
@@ -124,15 +124,15 @@ MODELS = (
         description="One compartment, first-order absorption, Michaelis-Menten "
         "elimination: weakly identified, ridges.",
         args=_pharmacokinetics_data(),
-        reference=LongNUTS(
-            accept=0.95,
-            init={
+        reference=WhitenedNUTS(
+            {
                 "absorption": 1.2,
                 "volume": 9.0,
                 "max_rate": 2.5,
                 "half_rate": 0.8,
                 "sigma": 0.2,
             },
+            accept=0.95,
         ),
     ),
 )

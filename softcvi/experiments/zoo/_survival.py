@@ -7,7 +7,7 @@ import numpyro.distributions as dist
 from numpyro.infer.reparam import LocScaleReparam
 
 from softcvi.experiments.zoo._model import ZooModel
-from softcvi.experiments.zoo._strategies import LongNUTS
+from softcvi.experiments.zoo._strategies import LongNUTS, WhitenedNUTS
 
 
 def _weibull(age, treated, days, died):
@@ -62,9 +62,8 @@ MODELS = (
         description="Weibull survival in days with age in years, a third censored: "
         "random starts overflow.",
         args=_weibull_data(),
-        reference=LongNUTS(
-            dense_mass=True,
-            init={"intercept": 8.0, "b_age": -0.03, "b_treated": 0.5, "shape": 1.4},
+        reference=WhitenedNUTS(
+            {"intercept": 8.0, "b_age": -0.03, "b_treated": 0.5, "shape": 1.4}
         ),
     ),
     ZooModel(

@@ -7,7 +7,7 @@ import numpyro
 import numpyro.distributions as dist
 
 from softcvi.experiments.zoo._model import ZooModel
-from softcvi.experiments.zoo._strategies import LongNUTS
+from softcvi.experiments.zoo._strategies import LongNUTS, WhitenedNUTS
 
 
 def _autoregression(y, order):
@@ -143,7 +143,9 @@ MODELS = (
         description="AR(3) around a level of 40, so that intercept and coefficients "
         "lie on a ridge.",
         args=_autoregression_data(),
-        reference=LongNUTS(dense_mass=True),
+        reference=WhitenedNUTS(
+            {"intercept": 4.0, "phi": np.array([1.2, -0.5, 0.2]), "sigma": 1.0}
+        ),
     ),
     ZooModel(
         name="arma",
@@ -152,9 +154,7 @@ MODELS = (
         split="development",
         description="ARMA(1, 1) with a wide prior: random starts explode.",
         args=_arma_data(),
-        reference=LongNUTS(
-            dense_mass=True, init={"mu": 0.1, "phi": 0.7, "theta": 0.3, "sigma": 0.9}
-        ),
+        reference=WhitenedNUTS({"mu": 0.1, "phi": 0.7, "theta": 0.3, "sigma": 0.9}),
     ),
     ZooModel(
         name="hidden_markov",

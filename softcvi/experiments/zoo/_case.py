@@ -1,0 +1,87 @@
+"""One case of the zoo's bench: a model, a method, a seed."""
+
+import importlib
+import time
+import traceback
+from dataclasses import asdict
+from pathlib import Path
+
+import jax
+import numpy as np
+
+from softcvi.experiments.zoo._reference import load_reference
+from softcvi.experiments.zoo._registry import get
+from softcvi.experiments.zoo._score import score
+
+# Method name -> module and function; modules are imported in the case's process only.
+METHODS = {
+    "fit": ("_ours", "fit"),
+    "fit_until": ("_ours", "fit_until"),
+    "fit_starts": ("_ours", "fit_starts"),
+    "auto_normal": ("_peers", "auto_normal"),
+    "auto_mvn": ("_peers", "auto_multivariate_normal"),
+    "pathfinder": ("_peers", "pathfinder"),
+    "nuts": ("_peers", "nuts"),
+}
+
+
+def run_case(
+    model_name: str, method: str, seed: int = 0, folder: Path | str | None = None
+) -> dict:
+    """Run one method on one model and score it; an error becomes a record.
+
+    The clock runs from the model to the draws, compilation included, imports not.
+
+    Args:
+        model_name: Name of the zoo model.
+        method: Name of the method, a key of ``METHODS``.
+        seed: Seed of the run.
+        folder: Where the references are; the packaged ones if None.
+
+    Returns:
+        A flat record that can be written as JSON.
+    """
+    model = get(model_name)
+    record = {
+        "model": model_name,
+        "kind": model.kind,
+        "split": model.split,
+        "method": method,
+        "seed": seed,
+    }
+    try:
+        reference = load_reference(model_name, folder)
+        module, function = METHODS[method]
+        run = getattr(
+            importlib.import_module(f"softcvi.experiments.zoo.{module}"), function
+        )
+        start = time.perf_counter()
+        outcome = run(model, seed)
+        jax.block_until_ready(outcome.draws)
+        seconds = time.perf_counter() - start
+        draws = {k: np.asarray(v) for k, v in outcome.draws.items()}
+        scored = score(model, reference, draws)
+        log_prob = (
+            float(np.mean(np.asarray(outcome.log_prob(dict(reference.draws)))))
+            if outcome.log_prob
+            else None
+        )
+        record |= {
+            "status": "ok",
+            **asdict(scored),
+            "good": scored.good,
+            "reference_log_prob": log_prob,
+            "khat": outcome.khat() if outcome.khat else None,
+            "trusted": outcome.trusted,
+            "verdict": outcome.verdict,
+            "seconds": round(seconds, 2),
+            "details": dict(outcome.details),
+        }
+    except Exception as error:
+        # One case must not take the others down: what went wrong is the result.
+        record |= {
+            "status": "error",
+            "message": f"{type(error).__name__}: {error}",
+            "where": traceback.format_exc(limit=-3),
+        }
+    return record

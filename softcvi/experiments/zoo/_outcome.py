@@ -1,0 +1,51 @@
+"""What a method hands back after it has been run on a zoo model."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Draws, and what the method says about itself.
+
+    What a user does not wait for (k-hat of a method that does not report it, the
+    density at the reference draws) is a function, called after the clock stopped.
+
+    Attributes:
+        draws: Draws in model coordinates by site.
+        log_prob: Log density of the approximation for a batch of draws in model
+            coordinates, or None for samplers.
+        khat: Pareto k-hat of its importance weights, or None for samplers.
+        trusted: What the method's own check says; None if it has none.
+        verdict: The same in words.
+        details: Anything else worth a record.
+
+    Example:
+        >>> Outcome({"x": np.zeros(3)}).trusted is None
+        True
+    """
+
+    draws: Mapping[str, np.ndarray]
+    log_prob: Callable[[Mapping[str, np.ndarray]], np.ndarray] | None = None
+    khat: Callable[[], float] | None = None
+    trusted: bool | None = None
+    verdict: str = ""
+    details: Mapping[str, object] = field(default_factory=dict)
+
+
+def pareto_khat(log_weights: np.ndarray) -> float:
+    """Pareto k-hat of importance weights; infinite if one is not finite.
+
+    Example:
+        >>> bool(pareto_khat(np.linspace(0.0, 0.1, 100)) < 0.7)
+        True
+    """
+    from arviz_stats.base import array_stats
+
+    log_weights = np.asarray(log_weights, np.float64)
+    if not np.isfinite(log_weights).all():
+        return float("inf")
+    # psislw was made for leave-one-out and takes minus the log weights.
+    return float(array_stats.psislw(-log_weights, axis=-1)[1])
