@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
 
-from softcvi.experiments.zoo._case import METHODS
+from softcvi.experiments.zoo._case import METHODS, blank_record
 from softcvi.experiments.zoo._picture import draw_picture
 from softcvi.experiments.zoo._registry import select
 from softcvi.experiments.zoo._table import markdown_table
@@ -49,7 +49,7 @@ def _run_in_process(case: tuple[str, str, int], timeout: float) -> dict:
     command += ["--case", model, method, str(seed)]
     # Compilation is part of what a user waits for, so no cache may hide it.
     environment = {**os.environ, "JAX_ENABLE_COMPILATION_CACHE": "false"}
-    record = {"model": model, "method": method, "seed": seed, "status": "error"}
+    record = blank_record(model, method, seed) | {"status": "error"}
     try:
         done = subprocess.run(
             command,

@@ -25,6 +25,23 @@ METHODS = {
 }
 
 
+def blank_record(model_name: str, method: str, seed: int) -> dict:
+    """What a record says of a case before it has been run.
+
+    Example:
+        >>> blank_record("banana", "fit", 0)["split"]
+        'report'
+    """
+    model = get(model_name)
+    return {
+        "model": model_name,
+        "kind": model.kind,
+        "split": model.split,
+        "method": method,
+        "seed": seed,
+    }
+
+
 def run_case(
     model_name: str, method: str, seed: int = 0, folder: Path | str | None = None
 ) -> dict:
@@ -42,13 +59,7 @@ def run_case(
         A flat record that can be written as JSON.
     """
     model = get(model_name)
-    record = {
-        "model": model_name,
-        "kind": model.kind,
-        "split": model.split,
-        "method": method,
-        "seed": seed,
-    }
+    record = blank_record(model_name, method, seed)
     try:
         reference = load_reference(model_name, folder)
         module, function = METHODS[method]

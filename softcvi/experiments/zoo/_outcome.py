@@ -36,16 +36,14 @@ class Outcome:
 
 
 def pareto_khat(log_weights: np.ndarray) -> float:
-    """Pareto k-hat of importance weights; infinite if one is not finite.
+    """Pareto k-hat of importance weights; infinite if a handful carry them all.
 
     Example:
-        >>> bool(pareto_khat(np.linspace(0.0, 0.1, 100)) < 0.7)
-        True
+        >>> pareto_khat(np.array([0.0] * 99 + [1e5]))
+        inf
     """
-    from arviz_stats.base import array_stats
+    from softcvi.diagnostics import psis
 
-    log_weights = np.asarray(log_weights, np.float64)
-    if not np.isfinite(log_weights).all():
-        return float("inf")
-    # psislw was made for leave-one-out and takes minus the log weights.
-    return float(array_stats.psislw(-log_weights, axis=-1)[1])
+    smoothed, khat = psis(log_weights)
+    # With the rest underflowing there is no tail left to fit, and k-hat looks small.
+    return khat if np.exp(2.0 * smoothed).sum() < 1.0 / 5.0 else float("inf")

@@ -18,10 +18,10 @@ class Score:
         mean_error_at: The parameter where it occurs.
         sd_ratio_min: Smallest ratio of an sd to the reference's.
         sd_ratio_max: Largest ratio.
-        mode_error: Largest error of a mode's weight; nan without known modes.
+        mode_error: Largest error of a mode's weight; None without known modes.
 
     Example:
-        >>> score = Score(0.1, "mu", 0.9, 1.1, float("nan"))
+        >>> score = Score(0.1, "mu", 0.9, 1.1, None)
         >>> score.good
         True
     """
@@ -30,7 +30,7 @@ class Score:
     mean_error_at: str
     sd_ratio_min: float
     sd_ratio_max: float
-    mode_error: float
+    mode_error: float | None
 
     @property
     def good(self) -> bool:
@@ -78,7 +78,7 @@ def score(
     error, ratio = np.concatenate(errors), np.concatenate(ratios)
     error = np.where(np.isfinite(error), error, np.inf)
     ratio = np.where(np.isfinite(ratio), ratio, np.inf)
-    mode_error = float("nan")
+    mode_error = None
     if model.modes is not None:
         gap = model.modes.shares(draws) - model.modes.weights
         mode_error = float(np.abs(gap).max())
