@@ -24,7 +24,7 @@ def summarise(
         >>> rows[0]["name"], rows[0]["mean"]
         ('x[0]', 1.0)
     """
-    rows = []
+    rows: list[dict[str, float | str]] = []
     for name, values in draws.items():
         values = np.asarray(values, np.float64)
         weights = np.full(values.shape[0], 1.0 / values.shape[0])
@@ -38,7 +38,7 @@ def summarise(
 
 def _row(column: np.ndarray, weights: np.ndarray) -> dict[str, float]:
     mean = float(weights @ column)
-    sd = float(np.sqrt(max(weights @ (column - mean) ** 2, 0.0)))
+    sd = float(np.sqrt(weights @ (column - mean) ** 2))
     order = np.argsort(column)
     cumulative = np.cumsum(weights[order])
     picks = np.searchsorted(cumulative, [0.05, 0.5, 0.95])

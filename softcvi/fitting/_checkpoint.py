@@ -7,6 +7,7 @@ import os
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -46,7 +47,7 @@ class Checkpoint:
         path = Path(self.path)
         path.parent.mkdir(parents=True, exist_ok=True)
         leaves = [np.asarray(leaf) for leaf in jax.tree_util.tree_leaves(state)]
-        arrays = {f"leaf{i}": leaf for i, leaf in enumerate(leaves)}
+        arrays: dict[str, Any] = {f"leaf{i}": leaf for i, leaf in enumerate(leaves)}
         with tempfile.NamedTemporaryFile(
             dir=path.parent, prefix=path.name, delete=False
         ) as handle:
@@ -76,7 +77,10 @@ class Checkpoint:
                 f"checkpoint: {path} belongs to another fit (key, steps, guide or "
                 "objective differ). Give another path, or delete it to start afresh."
             )
-        restored = [jax.numpy.asarray(a, l.dtype) for a, l in zip(arrays, leaves)]
+        restored = [
+            jax.numpy.asarray(array, leaf.dtype)
+            for array, leaf in zip(arrays, leaves, strict=True)
+        ]
         return jax.tree_util.tree_unflatten(treedef, restored), step
 
 

@@ -172,7 +172,7 @@ def make_result(
     label_ess = history.last()["label_ess"]
     if num_particles >= 4 and label_ess < _DEGENERATE_LABELS:
         message += (
-            f"; label ESS stayed at {label_ess:.2f} of {num_particles}, so one particle "
+            f"; label ESS stayed at {label_ess:.2f} of {num_particles}: one particle "
             "takes all the weight: use a richer guide (low_rank, full_rank, a flow), "
             "more particles, or objective=softcvi.ELBO()"
         )

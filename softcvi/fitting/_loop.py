@@ -132,7 +132,7 @@ def advance_one(state: LoopState, start: Array, stop: Array, run: Run) -> LoopSt
 def advance_many(
     state: LoopState, start: Array, stop: Array, run: Run, axes: Any
 ) -> LoopState:
-    """Compiled ``advance`` over a leading axis of fits; ``axes`` says of what in run."""
+    """Compiled ``advance`` over a leading axis of fits; ``axes`` are those of run."""
     return eqx.filter_vmap(advance, in_axes=(eqx.if_array(0), None, None, axes))(
         state, start, stop, run
     )

@@ -128,5 +128,5 @@ def as_guide_structure(target_or_like) -> Structure:
 
 
 def float_dtype(structure: Structure):
-    """The widest floating dtype of a particle, in which a guide keeps its parameters."""
+    """The widest dtype of a particle, in which a guide keeps its parameters."""
     return jax.numpy.result_type(*structure.dtypes)

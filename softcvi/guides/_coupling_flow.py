@@ -84,7 +84,7 @@ class CouplingFlow(AbstractDistribution):
 class _Frozen(dict):
     """A dict that can be a static field: hashed by its items."""
 
-    def __hash__(self) -> int:
+    def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple(sorted(self.items())))
 
 

@@ -244,7 +244,8 @@ def low_rank(
     rank = min(30, int(jnp.ceil(jnp.sqrt(size)))) if rank is None else rank
     if not 1 <= rank <= size:
         raise ValueError(
-            f"rank: must lie between 1 and the {size} scalars of a particle; got {rank}."
+            f"rank: must lie between 1 and the {size} scalars of a particle; got "
+            f"{rank}."
         )
     zeros = jnp.zeros(size, dtype)
     # Not zero: the gradient of the factor vanishes at zero.

@@ -35,7 +35,7 @@ def smoothed(log_labels: Float[Array, " k"], amount: float) -> Float[Array, " k"
 def excess(
     log_labels: Float[Array, " k"], log_predictions: Float[Array, " k"]
 ) -> Scalar:
-    """Cross-entropy minus the labels' entropy: zero exactly where the guide is right."""
+    """Cross-entropy minus the labels' entropy: zero where the guide is right."""
     labels = jnp.exp(log_labels)
     gap = jnp.where(labels > 0, log_labels - log_predictions, 0.0)
     return jnp.sum(labels * gap)

@@ -30,7 +30,7 @@ class WithModelTerm(AbstractObjective):
     trains_model: ClassVar[bool] = True
 
     @property
-    def num_particles(self) -> int:  # type: ignore[override]
+    def num_particles(self) -> int:
         """Particles drawn per step."""
         return self.objective.num_particles
 

@@ -48,8 +48,8 @@ class Encoder:
         if callable(value):
             return {"function": _name_of(value, path)}
         raise ValueError(
-            f"{path}: a {type(value).__name__} cannot be saved. Save the draws instead: "
-            "posterior.to_arviz().to_netcdf(path)."
+            f"{path}: a {type(value).__name__} cannot be saved. Save the draws "
+            "instead: posterior.to_arviz().to_netcdf(path)."
         )
 
     def _encode_object(self, value: Any, path: str) -> dict:
@@ -81,7 +81,7 @@ class Decoder:
         if not isinstance(node, dict):
             return node
         kind = next(iter(node), None)
-        content = node.get(kind)
+        content: Any = node.get(kind)
         if kind == "array":
             return jnp.asarray(self.arrays[content])
         if kind in ("list", "tuple"):
@@ -104,7 +104,7 @@ class Decoder:
     def _build(self, cls: Callable, fields: dict) -> Any:
         if not isinstance(cls, type):
             raise ValueError(f"{cls!r} is not a class")
-        value = object.__new__(cls)
+        value: Any = object.__new__(cls)
         for name, node in fields.items():
             object.__setattr__(value, name, self.decode(node))
         return value

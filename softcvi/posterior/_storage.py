@@ -18,7 +18,7 @@ _FORMAT = 1
 def write(
     path: str | os.PathLike, parts: dict[str, Any], facts: dict[str, Any]
 ) -> None:
-    """Write parts (pytrees) and facts (plain JSON) so that a crash leaves no half file."""
+    """Write parts (pytrees) and facts (plain JSON); a crash leaves no half file."""
     path = Path(path)
     encoder = Encoder()
     header = {
@@ -27,7 +27,8 @@ def write(
         "facts": facts,
     }
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, **{f"a{i}": a for i, a in enumerate(encoder.arrays)})
+    arrays: dict[str, Any] = {f"a{i}": a for i, a in enumerate(encoder.arrays)}
+    np.savez_compressed(buffer, **arrays)
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(
         dir=path.parent, prefix=path.name, delete=False
