@@ -1,7 +1,13 @@
 """Bayesian inference by contrastive variational inference (SoftCVI), on JAX."""
 
 from softcvi import diagnostics, fitting, guides, objectives, posterior, targets
-from softcvi.fitting import FitError, FitResult, fit, fit_many
+from softcvi.fitting import (
+    FitError,
+    FitResult,
+    enable_compilation_cache,
+    fit,
+    fit_many,
+)
 from softcvi.objectives import (
     ELBO,
     Alpha,
@@ -43,6 +49,7 @@ __all__ = [
     "TemperedProposal",
     "WithModelTerm",
     "diagnostics",
+    "enable_compilation_cache",
     "fit",
     "fit_many",
     "fitting",

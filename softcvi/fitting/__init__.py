@@ -1,5 +1,6 @@
 """Fitting: the compiled loop, the start, and what surrounds them."""
 
+from softcvi.fitting._cache import enable_compilation_cache
 from softcvi.fitting._checkpoint import Checkpoint
 from softcvi.fitting._fit import fit
 from softcvi.fitting._history import History
@@ -45,6 +46,7 @@ __all__ = [
     "Silent",
     "TimeLimit",
     "WarmupCosine",
+    "enable_compilation_cache",
     "fit",
     "fit_many",
     "paper_optimizer",
