@@ -1,0 +1,277 @@
+"""Figures of the experiments, in the paper's layout."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from softcvi.experiments._palette import (
+    METHOD_COLOURS,
+    METHOD_LABELS,
+    REFERENCE_COLOUR,
+)
+from softcvi.experiments.tasks import get_task
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Record = dict[str, Any]
+Draws = dict[str, np.ndarray]
+
+
+def new_figure(rows: int, columns: int, width: float, height: float) -> Any:
+    """A figure and its axes, without a window or global state.
+
+    Args:
+        rows: Rows of axes.
+        columns: Columns of axes.
+        width: Width of each, in inches.
+        height: Height of each, in inches.
+
+    Example:
+        >>> figure, axes = new_figure(2, 3, 2.0, 1.5)
+        >>> axes.shape
+        (2, 3)
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False)
+
+
+def save_figure(figure: "Figure", folder: str | Path, name: str) -> list[Path]:
+    """Write a figure as PNG, SVG and PDF, the same bytes every time.
+
+    Args:
+        figure: The figure.
+        folder: Where to.
+        name: File name without an ending.
+
+    Example:
+        >>> import tempfile
+        >>> figure, _ = new_figure(1, 1, 2.0, 2.0)
+        >>> [path.suffix for path in save_figure(figure, tempfile.mkdtemp(), "empty")]
+        ['.png', '.svg', '.pdf']
+    """
+    import matplotlib as mpl
+
+    dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    paths = []
+    with mpl.rc_context({"svg.hashsalt": "softcvi"}):
+        for ending in ("png", "svg", "pdf"):
+            path = Path(folder) / f"{name}.{ending}"
+            figure.savefig(path, dpi=200, metadata=dates.get(ending))
+            paths.append(path)
+    return paths
+
+
+def metrics_figure(records: Sequence[Record]) -> "Figure":
+    """Coverage, log probability and mean accuracy, a column for each task.
+
+    Args:
+        records: Records of runs with the same settings.
+
+    Example:
+        >>> record = {
+        ...     "task": "slcp", "method": "elbo", "run": 0, "log_prob_reference": -3.0,
+        ...     "posterior_mean_accuracy": -1.0, "coverage_nominal": [0.0, 1.0],
+        ...     "coverage_actual": [0.0, 1.0],
+        ... }
+        >>> len(metrics_figure([record]).axes)
+        3
+    """
+    tasks = list(dict.fromkeys(record["task"] for record in records))
+    figure, axes = new_figure(3, len(tasks), 2.6, 2.1)
+    for column, task in zip(axes.T, tasks, strict=True):
+        groups = _by_method(record for record in records if record["task"] == task)
+        column[0].set_title(get_task(task).title)
+        _draw_coverage(column[0], groups)
+        _draw_boxes(column[1], groups, "log_prob_reference")
+        _draw_boxes(column[2], groups, "posterior_mean_accuracy")
+    axes[0, 0].set_ylabel("a) coverage:\nactual - nominal")
+    axes[1, 0].set_ylabel("b) log probability\nof reference draws")
+    axes[2, 0].set_ylabel("c) posterior mean\naccuracy")
+    _legend(figure, _methods(records))
+    return figure
+
+
+def particles_figure(records: Sequence[Record]) -> "Figure":
+    """Log probability and run time against the number of particles.
+
+    Args:
+        records: Records of runs that differ in their number of particles.
+
+    Example:
+        >>> record = {
+        ...     "task": "slcp", "method": "elbo", "run": 0, "num_particles": 2,
+        ...     "log_prob_reference": -3.0, "seconds_compile": 1.0, "seconds_run": 2.0,
+        ... }
+        >>> len(particles_figure([record]).axes)
+        2
+    """
+    tasks = list(dict.fromkeys(record["task"] for record in records))
+    figure, axes = new_figure(2, len(tasks), 2.6, 2.1)
+    for column, task in zip(axes.T, tasks, strict=True):
+        groups = _by_method(record for record in records if record["task"] == task)
+        column[0].set_title(get_task(task).title)
+        for method, group in groups.items():
+            particles = sorted({record["num_particles"] for record in group})
+            scores, seconds = [], []
+            for k in particles:
+                here = [r for r in group if r["num_particles"] == k]
+                scores.append(np.median(_numbers(here, "log_prob_reference")))
+                first = here[0]
+                seconds.append(first["seconds_compile"] + first["seconds_run"])
+            colour = METHOD_COLOURS[method]
+            column[0].plot(particles, scores, "o-", color=colour, markersize=3)
+            column[1].plot(particles, seconds, "o-", color=colour, markersize=3)
+        for axis in column:
+            axis.set_xscale("log", base=2)
+        column[1].set_yscale("log")
+        column[1].set_xlabel("K")
+    axes[0, 0].set_ylabel("log probability\nof reference draws")
+    axes[1, 0].set_ylabel("seconds for all runs,\ncompilation included")
+    _legend(figure, _methods(records))
+    return figure
+
+
+def slcp_figure(draws: dict[str, list[Draws]], references: list[Draws]) -> "Figure":
+    """The four modes of SLCP: a row for each run, a column for each method.
+
+    Args:
+        draws: Guide draws by method, one entry a run.
+        references: Reference draws, one entry a run.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> one = {"theta": rng.normal(size=(10, 5))}
+        >>> len(slcp_figure({"elbo": [one], "softcvi-0": [one]}, [one]).axes)
+        2
+    """
+    figure, axes = new_figure(len(references), len(draws), 2.0, 2.0)
+    for column, (method, runs) in zip(axes.T, draws.items(), strict=True):
+        column[0].set_title(METHOD_LABELS[method])
+        for axis, ours, reference in zip(column, runs, references, strict=True):
+            _scatter(axis, reference, REFERENCE_COLOUR, "reference")
+            _scatter(axis, ours, METHOD_COLOURS[method], "guide")
+            axis.set(xlim=(-3, 3), ylim=(-3, 3), aspect="equal")
+        column[-1].set_xlabel("$\\theta_3$")
+    for axis in axes[:, 0]:
+        axis.set_ylabel("$\\theta_4$")
+    return figure
+
+
+def marginals_figure(
+    draws: dict[str, dict[str, Draws]], references: dict[str, Draws], most: int = 10
+) -> "Figure":
+    """Box plots of every parameter of one run, a row for each task.
+
+    Args:
+        draws: Guide draws by task and method.
+        references: Reference draws by task.
+        most: Parameters to show of a task at most.
+
+    Example:
+        >>> one = {"mu": np.zeros(5), "theta": np.ones((5, 8))}
+        >>> figure = marginals_figure({"garch": {"elbo": one}}, {"garch": one})
+        >>> len(figure.axes)
+        1
+    """
+    figure, axes = new_figure(len(draws), 1, 9.0, 2.4)
+    for axis, (task, by_method) in zip(axes[:, 0], draws.items(), strict=True):
+        everything = {"reference": references[task], **by_method}
+        width = 0.8 / len(everything)
+        for i, (method, values) in enumerate(everything.items()):
+            columns = _columns(values, most)
+            colour = METHOD_COLOURS.get(method, REFERENCE_COLOUR)
+            positions = (
+                np.arange(len(columns)) + (i - len(everything) / 2 + 0.5) * width
+            )
+            _boxes(
+                axis, list(columns.values()), positions, width, [colour] * len(columns)
+            )
+        axis.set_xticks(np.arange(len(columns)), list(columns))
+        axis.set_title(get_task(task).title)
+    _legend(figure, list(next(iter(draws.values()))), reference=True)
+    return figure
+
+
+def _draw_coverage(axis: "Axes", groups: dict[str, list[Record]]) -> None:
+    axis.axhline(0.0, color="black", linestyle=":", linewidth=1)
+    for method, group in groups.items():
+        nominal = np.array(group[0]["coverage_nominal"])
+        actual = np.mean([record["coverage_actual"] for record in group], axis=0)
+        axis.plot(nominal, actual - nominal, color=METHOD_COLOURS[method])
+    axis.set_xlabel("nominal")
+
+
+def _draw_boxes(axis: "Axes", groups: dict[str, list[Record]], name: str) -> None:
+    values = [_numbers(group, name) for group in groups.values()]
+    colours = [METHOD_COLOURS[method] for method in groups]
+    _boxes(axis, values, np.arange(len(values)), 0.6, colours)
+    axis.set_xticks([])
+
+
+def _boxes(
+    axis: "Axes",
+    values: list[np.ndarray],
+    positions: np.ndarray,
+    width: float,
+    colours: list[str],
+) -> None:
+    drawn = axis.boxplot(
+        values,
+        positions=positions,
+        widths=0.9 * width,
+        patch_artist=True,
+        showfliers=False,
+        medianprops={"color": "black"},
+    )
+    for patch, colour in zip(drawn["boxes"], colours, strict=True):
+        patch.set_facecolor(colour)
+
+
+def _scatter(axis: "Axes", draws: Draws, colour: str, label: str) -> None:
+    theta = draws["theta"][:2000]
+    axis.scatter(
+        theta[:, 2], theta[:, 3], s=1, color=colour, alpha=0.4, label=label,
+        rasterized=True, linewidths=0,
+    )  # fmt: skip
+
+
+def _columns(draws: Draws, most: int) -> dict[str, np.ndarray]:
+    columns: dict[str, np.ndarray] = {}
+    for name, values in draws.items():
+        if values.ndim == 1:
+            columns[name] = values
+        else:
+            flat = values.reshape(len(values), -1)
+            columns |= {f"{name}[{i + 1}]": flat[:, i] for i in range(flat.shape[1])}
+    return dict(list(columns.items())[:most])
+
+
+def _by_method(records: Iterable[Record]) -> dict[str, list[Record]]:
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(record["method"], []).append(record)
+    return groups
+
+
+def _methods(records: Iterable[Record]) -> list[str]:
+    return list(dict.fromkeys(record["method"] for record in records))
+
+
+def _numbers(records: list[Record], name: str) -> np.ndarray:
+    values = np.array([record[name] for record in records], dtype=float)
+    return values[np.isfinite(values)]
+
+
+def _legend(figure: "Figure", methods: list[str], reference: bool = False) -> None:
+    from matplotlib.patches import Patch
+
+    handles = [Patch(color=METHOD_COLOURS[m], label=METHOD_LABELS[m]) for m in methods]
+    if reference:
+        handles.insert(0, Patch(color=REFERENCE_COLOUR, label="reference"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
