@@ -6,6 +6,7 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python; do \
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
+PYTEST_ARGS ?=
 BENCH_ARGS ?= --out softcvi-bench
 
 # Stamps are newer than what they were made from, so a second call installs nothing.
@@ -28,7 +29,7 @@ demo: $(DEMO)
 	@$(BIN)/softcvi demo
 
 test: $(ALL)
-	@$(BIN)/python -m pytest -q -n $(WORKERS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) $(PYTEST_ARGS)
 
 install: $(ALL)
 
