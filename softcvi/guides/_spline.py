@@ -4,13 +4,16 @@ The bin is picked by a mask and sums instead of an index, so that the gradient i
 product and not a scatter: that fuses on every backend.
 """
 
+import math
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
-from paramax.utils import inv_softplus
 
 _MIN_WIDTH = 1e-3
 _MIN_DERIVATIVE = 1e-3
+# What softplus maps to a derivative of one, so that all-zero parameters are the identity.
+_UNIT = math.log(math.expm1(1.0 - _MIN_DERIVATIVE))
 
 
 def num_spline_parameters(knots: int) -> int:
@@ -76,8 +79,7 @@ def _unpack(raw: Float[Array, "*shape p"], low: float, high: float):
     span, free = high - low, 1.0 - _MIN_WIDTH * bins
     widths = span * (_MIN_WIDTH + free * jax.nn.softmax(raw[..., :bins]))
     heights = span * (_MIN_WIDTH + free * jax.nn.softmax(raw[..., bins : 2 * bins]))
-    at_identity = float(inv_softplus(1.0 - _MIN_DERIVATIVE))
-    derivatives = _MIN_DERIVATIVE + jax.nn.softplus(raw[..., 2 * bins :] + at_identity)
+    derivatives = _MIN_DERIVATIVE + jax.nn.softplus(raw[..., 2 * bins :] + _UNIT)
     return widths, heights, derivatives
 
 

@@ -41,7 +41,7 @@ def draw_particles(
 ) -> Particles:
     """Draw K particles from the proposal (Algorithm 1, line 1) and evaluate them."""
     condition = data if target.amortised else None
-    fixed = jax.lax.stop_gradient(guide)
+    fixed = _stopped(guide)
     keys = jax.random.split(key, num_particles)
     values = jax.vmap(lambda k: proposal.sample(k, fixed, condition))(keys)
     values = jax.lax.stop_gradient(values)
@@ -65,7 +65,7 @@ def draw_reparameterised(
     keys = jax.random.split(key, num_particles)
     if stick_the_landing:
         values = jax.vmap(lambda k: guide.sample(k, condition))(keys)
-        scorer = jax.lax.stop_gradient(guide)
+        scorer = _stopped(guide)
         log_q = jax.vmap(lambda v: scorer.log_prob(v, condition))(values)
     else:
         values, log_q = jax.vmap(lambda k: guide.sample_and_log_prob(k, condition))(
@@ -73,6 +73,12 @@ def draw_reparameterised(
         )
     log_p = jax.vmap(lambda v: target.log_density(v, data))(values)
     return Particles(values, log_p, log_q, jax.lax.stop_gradient(log_q))
+
+
+def _stopped(guide: AbstractGuide) -> AbstractGuide:
+    """The guide as a constant; its functions and settings pass through."""
+    arrays, static = eqx.partition(guide, eqx.is_array)
+    return eqx.combine(jax.lax.stop_gradient(arrays), static)
 
 
 def count_bad(log_p: Float[Array, " k"]) -> Array:
