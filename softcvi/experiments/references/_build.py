@@ -49,9 +49,12 @@ def build(
 
     Example:
         >>> import tempfile
-        >>> out = tempfile.mkdtemp()
-        >>> [path.name for path in build(out, ["slcp_01"], prior_draws=1_000)]
-        ['slcp_01.npz']
+        >>> build(tempfile.mkdtemp(), [])
+        []
+        >>> build(tempfile.mkdtemp(), ["two_moons"])
+        Traceback (most recent call last):
+        ...
+        ValueError: unknown reference posterior 'two_moons'; known: ...
     """
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
@@ -61,7 +64,7 @@ def build(
         path = folder / f"{posterior}.npz"
         reference.save(path)
         _record_sum(folder, path)
-        report(_describe(reference))
+        report(reference.describe())
         paths.append(path)
     return paths
 
@@ -100,12 +103,3 @@ def _record_sum(folder: Path, path: Path) -> None:
     sums[path.name] = sha256(path)
     lines = [f"{digest}  {name}\n" for name, digest in sorted(sums.items())]
     (folder / SUMS).write_text("".join(lines))
-
-
-def _describe(reference: Reference) -> str:
-    rhat = max(float(value.max()) for value in reference.rhat.values())
-    ess = min(float(value.min()) for value in reference.ess.values())
-    return (
-        f"{reference.name}: {reference.num_draws} draws, "
-        f"largest R-hat {rhat:.4f}, smallest ESS {ess:.0f}"
-    )

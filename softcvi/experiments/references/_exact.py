@@ -1,5 +1,8 @@
 """Linear regression, whose posterior is a normal in closed form."""
 
+import functools
+
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -8,6 +11,7 @@ NUM_POINTS = 200
 NUM_COVARIATES = 50
 
 
+@jax.jit
 def simulate_linear_regression(key: PRNGKeyArray) -> dict[str, Float[Array, "..."]]:
     """Draw covariates, coefficients and observations, new for every key.
 
@@ -27,6 +31,7 @@ def simulate_linear_regression(key: PRNGKeyArray) -> dict[str, Float[Array, "...
     return {"x": x, "y": y}
 
 
+@jax.jit
 def linear_regression_posterior(
     x: Float[Array, "points covariates"], y: Float[Array, " points"]
 ) -> tuple[Float[Array, " parameters"], Float[Array, "parameters parameters"]]:
@@ -48,6 +53,7 @@ def linear_regression_posterior(
     return jnp.linalg.solve(factor.T, half), factor
 
 
+@functools.partial(jax.jit, static_argnames="num_draws")
 def draw_linear_regression(
     key: PRNGKeyArray,
     x: Float[Array, "points covariates"],
@@ -74,6 +80,7 @@ def draw_linear_regression(
     return {"beta": draws[:, :-1], "mu": draws[:, -1]}
 
 
+@jax.jit
 def best_factorised_log_prob(
     x: Float[Array, "points covariates"],
 ) -> Float[Array, ""]:

@@ -64,7 +64,7 @@ def resample_slcp(
 
     Example:
         >>> x = np.array([[2.0, 0.5], [3.0, 1.5], [-1.0, -1.0], [-0.5, 0.0]])
-        >>> resampled = resample_slcp(jr.key(0), x, prior_draws=1000, num_draws=10)
+        >>> resampled = resample_slcp(jr.key(0), x, prior_draws=1_000, num_draws=10)
         >>> resampled.theta.shape
         (10, 5)
     """
@@ -168,7 +168,7 @@ def sample_slcp(
 
     Example:
         >>> x, theta = simulate_slcp(jr.key(0))
-        >>> sample_slcp(jr.key(1), 1, x, theta, prior_draws=100_000).num_draws
+        >>> sample_slcp(jr.key(1), 1, x, theta, prior_draws=1_000).num_draws
         10000
     """
     resampled = resample_slcp(key, x, prior_draws=prior_draws)

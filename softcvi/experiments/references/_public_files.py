@@ -74,7 +74,7 @@ class PublicFiles:
             raise self._error(name, "needs pooch to be downloaded") from error
         cache = os.environ.get("SOFTCVI_CACHE_DIR") or pooch.os_cache("softcvi")
         digest = self._sums[name]
-        target = Path(cache) / name
+        target = Path(cache) / "references" / name
         try:
             pooch.retrieve(
                 url,

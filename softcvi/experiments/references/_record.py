@@ -49,6 +49,21 @@ class Reference:
         """
         return len(next(iter(self.draws.values())))
 
+    def describe(self) -> str:
+        """One line on size and quality.
+
+        Example:
+            >>> ones = {"x": np.ones(1)}
+            >>> Reference("toy", {"x": np.zeros(3)}, {}, rhat=ones, ess=ones).describe()
+            'toy: 3 draws, largest R-hat 1.0000, smallest ESS 1'
+        """
+        rhat = max(float(np.max(value)) for value in self.rhat.values())
+        ess = min(float(np.min(value)) for value in self.ess.values())
+        return (
+            f"{self.name}: {self.num_draws} draws, "
+            f"largest R-hat {rhat:.4f}, smallest ESS {ess:.0f}"
+        )
+
     @classmethod
     def from_chains(
         cls,

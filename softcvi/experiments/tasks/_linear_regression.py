@@ -74,11 +74,11 @@ class LinearRegression(AbstractTask):
         """
         data_keys, draw_keys = jax.vmap(jr.split, out_axes=1)(run_keys(key, runs))
         with jax.default_matmul_precision("highest"):
-            observed = jax.jit(jax.vmap(simulate_linear_regression))(data_keys)
-            draws = jax.jit(jax.vmap(draw_linear_regression))(
+            observed = jax.vmap(simulate_linear_regression)(data_keys)
+            draws = jax.vmap(draw_linear_regression)(
                 draw_keys, observed["x"], observed["y"]
             )
-            limit = jax.jit(jax.vmap(best_factorised_log_prob))(observed["x"])
+            limit = jax.vmap(best_factorised_log_prob)(observed["x"])
         return RunData(
             observed=observed,
             draws=draws,
