@@ -64,8 +64,8 @@ $(BIN)/python:
 
 comma := ,
 # $(call install,extras): an environment made by hand is used as it is, if it can be.
-# A current pip that leaves compiling to the first import is four times as fast as
-# the one that Python 3.11 brings.
+# A current pip that leaves compiling to the first import took less than half the
+# time of the one that Python 3.11 brings.
 define install
 set -e; py=$(BIN)/python; \
 minor=$$($$py -c 'import sys; print(sys.version_info[1])'); \
