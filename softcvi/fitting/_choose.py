@@ -13,6 +13,7 @@ from softcvi.guides import (
     full_rank,
     low_rank,
     mean_field,
+    mixed,
     mixture,
     spline_flow,
 )
@@ -30,11 +31,8 @@ def choose_guide(
 ) -> tuple[AbstractGuide, str]:
     """A guide for a target of this size and what the start revealed."""
     if target.structure.discrete_names:
-        raise ValueError(
-            f"guide: {list(target.structure.discrete_names)} are discrete, and no guide "
-            "was given. Use softcvi.guides.SiteGuide with a Categorical or Bernoulli "
-            "for each of them."
-        )
+        names = ", ".join(target.structure.discrete_names)
+        return mixed(target), f"normal, then categorical: {names} discrete"
     if target.amortised:
         raise ValueError(
             "guide: an amortised target needs a guide conditioned on the datum, e.g. "

@@ -11,6 +11,7 @@ from softcvi.guides._gaussian import (
     low_rank,
     mean_field,
 )
+from softcvi.guides._mixed import MixedGuide, mixed
 from softcvi.guides._mixture import MixtureGuide, mixture
 from softcvi.guides._sites import Conditional, NetworkDistribution, SiteGuide
 from softcvi.guides._spline_flow import SplineFlow, spline_flow
@@ -28,6 +29,7 @@ __all__ = [
     "Folded",
     "FullRankNormal",
     "LowRankNormal",
+    "MixedGuide",
     "MixtureGuide",
     "NetworkDistribution",
     "SiteGuide",
@@ -40,6 +42,7 @@ __all__ = [
     "full_rank",
     "low_rank",
     "mean_field",
+    "mixed",
     "mixture",
     "spline_flow",
     "student_t",

@@ -58,6 +58,10 @@ class AbstractTarget(eqx.Module):
         leaves = jax.tree_util.tree_leaves(x)
         return dict(zip(self.structure.names, leaves, strict=True))
 
+    def num_values(self) -> dict[str, int]:
+        """How many values each discrete leaf can take, as far as that is known."""
+        return {}
+
     def draw_data(self, key: PRNGKeyArray) -> Any:
         """The data of one step: None unless the target works by mini-batches."""
         return None

@@ -1,0 +1,39 @@
+"""Adapters: models of other packages as targets, and results in their formats.
+
+Nothing here imports NumPyro, PyMC, Stan or ArviZ before it is used; a name whose
+package is absent says which extra installs it.
+"""
+
+from softcvi.adapters._arviz import to_arviz
+from softcvi.adapters._ask_tell import AskTellSession
+from softcvi.adapters._blackjax import VIAlgorithm, VIState, as_blackjax
+from softcvi.adapters._callable import CallbackTarget, from_callable
+from softcvi.adapters._numpyro_guide import NumPyroGuide, numpyro_guide
+from softcvi.adapters._numpyro_model import NumPyroTarget, from_numpyro
+from softcvi.adapters._numpyro_space import SiteSpace
+from softcvi.adapters._numpyro_svi import SoftCVILoss
+from softcvi.adapters._predictive import posterior_predictive
+from softcvi.adapters._pymc_model import PyMCTarget, from_pymc
+from softcvi.adapters._stan import StanTarget, from_bridgestan, from_pystan
+
+__all__ = [
+    "AskTellSession",
+    "CallbackTarget",
+    "NumPyroGuide",
+    "NumPyroTarget",
+    "PyMCTarget",
+    "SiteSpace",
+    "SoftCVILoss",
+    "StanTarget",
+    "VIAlgorithm",
+    "VIState",
+    "as_blackjax",
+    "from_bridgestan",
+    "from_callable",
+    "from_numpyro",
+    "from_pymc",
+    "from_pystan",
+    "numpyro_guide",
+    "posterior_predictive",
+    "to_arviz",
+]

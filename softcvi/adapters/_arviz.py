@@ -1,0 +1,132 @@
+"""Posteriors as ArviZ DataTrees."""
+
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from softcvi.adapters._extras import require
+from softcvi.adapters._model_target import AbstractModelTarget, over_draws
+from softcvi.posterior import ImportanceSample, Posterior
+
+
+def to_arviz(
+    posterior: Posterior,
+    key: PRNGKeyArray | None = None,
+    n: int = 1000,
+    *,
+    corrected: bool = False,
+    predictive: bool = True,
+    coords: dict[str, Any] | None = None,
+    dims: dict[str, list[str]] | None = None,
+):
+    """An ArviZ DataTree of draws, weights and, where the model is known, data.
+
+    Groups: ``posterior``; ``sample_stats`` with ``log_p``, ``log_q``, ``log_weight``
+    (Pareto smoothed, normalised) and the attribute ``khat``; for a model of
+    ``from_numpyro`` or ``from_pymc`` also ``log_likelihood``, ``posterior_predictive``
+    and ``observed_data``, with dimensions named after the plates. All draws are one
+    chain: they are independent.
+
+    Args:
+        posterior: A fitted posterior (a ``FitResult`` works too). Without its target
+            (see ``softcvi.load``) there are draws and ``log_q`` only.
+        key: Random key; a fixed one by default.
+        n: Number of draws.
+        corrected: Resample the draws by their weights. ``log_p`` and ``log_q`` then
+            belong to the resampled draws.
+        predictive: Whether to draw replicates of the data.
+        coords: Coordinates that replace or add to those of the model.
+        dims: Names of dimensions that replace or add to those of the model.
+
+    Example:
+        >>> import jax.numpy as jnp, softcvi
+        >>> from softcvi.adapters import to_arviz
+        >>> target = softcvi.DensityTarget(
+        ...     lambda t: -0.5 * jnp.sum(t["x"] ** 2), {"x": jnp.zeros(2)}
+        ... )
+        >>> posterior = softcvi.Posterior(softcvi.guides.mean_field(target), target)
+        >>> tree = to_arviz(posterior, n=100)
+        >>> tree["posterior"]["x"].shape, tree["sample_stats"]["log_q"].shape
+        ((1, 100, 2), (1, 100))
+    """
+    arviz_base = require("arviz_base", "arviz")
+    posterior = getattr(posterior, "posterior", posterior)
+    key = jax.random.key(0) if key is None else key
+    draw_key, resample_key, data_key = jax.random.split(key, 3)
+    target = posterior.target
+    if target is None:
+        if corrected:
+            raise ValueError(
+                "corrected: weights need the model; load the posterior with "
+                "softcvi.load(path, target=target)."
+            )
+        draws = posterior.sample(draw_key, n)
+        log_q = np.asarray(posterior.log_prob(draws))
+        groups = {"posterior": draws, "sample_stats": {"log_q": log_q}}
+        return _tree(arviz_base, groups, {}, coords or {}, dims or {}, {})
+
+    sample = posterior.importance(draw_key, 4 * n if corrected else n)
+    khat = sample.khat
+    if corrected:
+        sample = _resampled(resample_key, sample, n)
+    groups = {
+        "posterior": sample.draws,
+        "sample_stats": {
+            "log_p": sample.log_p,
+            "log_q": sample.log_q,
+            "log_weight": sample.log_weights,
+        },
+    }
+    constant: dict[str, dict] = {}
+    model_coords: dict[str, Any] = {}
+    model_dims: dict[str, list[str]] = {}
+    if isinstance(target, AbstractModelTarget):
+        model_coords, model_dims = target.coords(), target.dims()
+        groups["log_likelihood"] = over_draws(target.log_likelihood, sample.draws)
+        if predictive:
+            keys = jax.random.split(data_key, n)
+            replicates = over_draws(target.predict, keys, sample.draws)
+            groups["posterior_predictive"] = replicates
+        constant["observed_data"] = target.observed_data()
+    facts = {"khat": khat, "log_evidence": sample.log_evidence}
+    return _tree(
+        arviz_base,
+        groups,
+        constant,
+        {**model_coords, **(coords or {})},
+        {**model_dims, **(dims or {})},
+        facts,
+    )
+
+
+def _tree(arviz_base, groups, constant, coords, dims, facts):
+    data = {
+        group: {name: np.asarray(v)[None] for name, v in values.items()}
+        for group, values in groups.items()
+        if values
+    }
+    data |= {group: values for group, values in constant.items() if values}
+    known = {name for values in data.values() for name in values}
+    dims = {name: list(names) for name, names in dims.items() if name in known}
+    used = {name for names in dims.values() for name in names}
+    coords = {name: values for name, values in coords.items() if name in used}
+    attributes = {"inference_library": "softcvi"}
+    attrs = {"/": attributes, "posterior": attributes, "sample_stats": facts}
+    return arviz_base.from_dict(data, coords=coords, dims=dims, attrs=attrs)
+
+
+def _resampled(key: PRNGKeyArray, sample: ImportanceSample, n: int) -> ImportanceSample:
+    weights = np.exp(sample.log_weights)
+    index = np.asarray(
+        jax.random.choice(key, weights.size, (n,), p=weights / weights.sum())
+    )
+    return ImportanceSample(
+        draws=jax.tree_util.tree_map(lambda leaf: leaf[index], sample.draws),
+        log_p=sample.log_p[index],
+        log_q=sample.log_q[index],
+        log_weights=np.full(n, -np.log(n)),
+        khat=sample.khat,
+        log_evidence=sample.log_evidence,
+    )

@@ -1,0 +1,243 @@
+"""Ask and tell: for simulators that are too expensive to call inside a loop."""
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import paramax
+from jaxtyping import PRNGKeyArray, PyTree
+
+from softcvi.adapters._replay import Evaluations, improve, log_prob_rows, softening
+from softcvi.guides import AbstractGuide
+from softcvi.posterior import ImportanceSample, Posterior, psis
+from softcvi.posterior._importance import log_mean_weight
+from softcvi.posterior._storage import read, write
+from softcvi.targets import AbstractSpace, ModelSpace
+
+_ESS_SHARE = 0.3
+
+
+class AskTellSession:
+    """A fit driven from outside: ask for points, tell their log densities.
+
+    Every evaluation is kept and used again in many optimisation steps: points are
+    weighed by the mixture of all guides that proposed them, so none is wasted. The
+    length of a fit is a budget of evaluations.
+
+    Args:
+        key: Random key.
+        guide: The guide to fit, at its starting place.
+        budget: How many evaluations there may be.
+        space: Where the fit happens; points are asked in model coordinates.
+        alpha: Power of the proposal in the negative distribution.
+        steps: Optimisation steps after each tell.
+        batch: Stored points per optimisation step.
+        learning_rate: Peak rate of each round; by default four times what suits the
+            guide in a whitened space.
+        path: File that keeps evaluations and guides after each tell. If it exists,
+            the session goes on from there.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, numpy as np, softcvi
+        >>> from softcvi.adapters import AskTellSession
+        >>> guide = softcvi.guides.mean_field({"a": jnp.zeros(2)})
+        >>> session = AskTellSession(jax.random.key(0), guide, budget=160)
+        >>> while session.remaining:
+        ...     points = session.ask(16)
+        ...     session.tell(-0.5 * np.sum((points["a"] - 3.0) ** 2, axis=1))
+        >>> draws = session.posterior.sample(jax.random.key(1), 1000)
+        >>> bool(abs(draws["a"].mean() - 3.0) < 0.2)
+        True
+    """
+
+    def __init__(
+        self,
+        key: PRNGKeyArray,
+        guide: AbstractGuide,
+        *,
+        budget: int,
+        space: AbstractSpace | None = None,
+        alpha: float = 0.75,
+        steps: int = 300,
+        batch: int = 128,
+        learning_rate: float | None = None,
+        path: str | os.PathLike | None = None,
+    ):
+        if budget < 2:
+            raise ValueError(f"budget: at least 2 evaluations; got {budget}.")
+        self.guide = guide
+        self.budget = int(budget)
+        self.space = ModelSpace() if space is None else space
+        self.alpha = alpha
+        self.steps = steps
+        self.batch = batch
+        suited = 4 * guide.suggested_rate
+        self.learning_rate = suited if learning_rate is None else learning_rate
+        self.path = None if path is None else Path(path)
+        self._key = key
+        self._pending: list[PyTree] = []
+        self._proposals: list[AbstractGuide] = []
+        self._counts: list[int] = []
+        like = guide.structure.like
+        self._points = jax.tree_util.tree_map(
+            lambda leaf: np.zeros((self.budget, *leaf.shape), leaf.dtype), like
+        )
+        self._log_p = np.full(self.budget, -np.inf)
+        if self.path is not None and self.path.exists():
+            self._restore(self.path)
+
+    @property
+    def evaluations(self) -> int:
+        """Evaluations told so far."""
+        return sum(self._counts)
+
+    @property
+    def remaining(self) -> int:
+        """Evaluations left in the budget."""
+        return self.budget - self.evaluations - self._num_pending()
+
+    @property
+    def posterior(self) -> Posterior:
+        """The guide as it is now."""
+        return Posterior(self.guide, space=self.space)
+
+    def ask(self, n: int) -> PyTree:
+        """Points to evaluate, in model coordinates with a leading axis.
+
+        Args:
+            n: How many; the last batch may be smaller if the budget ends.
+        """
+        if n < 1:
+            raise ValueError(f"n: at least one point; got {n}.")
+        n = min(n, self.remaining)
+        if n < 1:
+            raise ValueError(
+                f"n: the budget of {self.budget} evaluations is used up; tell what is "
+                "pending, or start a session with a larger budget on the same path."
+            )
+        number = self.evaluations + self._num_pending()
+        keys = jax.random.split(jax.random.fold_in(self._key, 2 * number), n)
+        points = jax.vmap(paramax.unwrap(self.guide).sample)(keys)
+        self._pending.append(jax.tree_util.tree_map(np.asarray, points))
+        x = jax.vmap(self.space.to_model)(points)
+        return jax.tree_util.tree_map(np.asarray, x)
+
+    def tell(self, log_density: Any) -> None:
+        """Hand in the log densities of all points asked for, and improve the guide.
+
+        Args:
+            log_density: One number per point, in the order asked; unnormalised, in
+                model coordinates. NaN and minus infinity mean no density there.
+        """
+        values = np.atleast_1d(np.asarray(log_density, np.float64))
+        if values.shape != (self._num_pending(),):
+            raise ValueError(
+                f"log_density: {self._num_pending()} points are pending, but the array "
+                f"has shape {values.shape}. Give one number per point asked for."
+            )
+        rows = slice(self.evaluations, self.evaluations + values.size)
+        joined = jax.tree_util.tree_map(
+            lambda *parts: np.concatenate(parts), *self._pending
+        )
+        jax.tree_util.tree_map(
+            lambda buffer, part: buffer.__setitem__(rows, part), self._points, joined
+        )
+        log_det = jax.vmap(lambda u: self.space.to_model_and_log_det(u)[1])(joined)
+        values = np.where(np.isfinite(values), values, -np.inf)
+        self._log_p[rows] = values + np.asarray(log_det, np.float64)
+        self._pending = []
+        self._proposals.append(self.guide)
+        self._counts.append(values.size)
+        self._save()
+        self._improve()
+        self._save()
+
+    def importance(self) -> ImportanceSample:
+        """All evaluations as weighted draws, at no further cost."""
+        n = self.evaluations
+        points = jax.tree_util.tree_map(lambda leaf: leaf[:n], self._points)
+        log_det = jax.vmap(lambda u: self.space.to_model_and_log_det(u)[1])(points)
+        x = jax.vmap(self.space.to_model)(points)
+        names = self.guide.structure.names
+        draws = dict(zip(names, jax.tree_util.tree_leaves(x), strict=True))
+        log_p = self._log_p[:n]
+        log_q = self._log_proposal()[:n]
+        log_weights, khat = psis(log_p - log_q)
+        evidence = log_mean_weight(log_p - log_q)
+        log_det = np.asarray(log_det, np.float64)
+        return ImportanceSample(
+            draws, log_p - log_det, log_q - log_det, log_weights, khat, evidence
+        )
+
+    def _num_pending(self) -> int:
+        leaves = [jax.tree_util.tree_leaves(points)[0] for points in self._pending]
+        return sum(leaf.shape[0] for leaf in leaves)
+
+    def _log_proposal(self) -> np.ndarray:
+        """Log density of the mixture of all proposals, weighted by their counts."""
+        total = np.full(self.budget, -np.inf)
+        for guide, count in zip(self._proposals, self._counts, strict=True):
+            row = np.asarray(log_prob_rows(guide, self._points), np.float64)
+            total = np.logaddexp(total, row + math.log(count / self.evaluations))
+        return total
+
+    def _improve(self) -> None:
+        n = self.evaluations
+        log_proposal = self._log_proposal()
+        temperature = softening(
+            self._log_p[:n] - self.alpha * log_proposal[:n], _ESS_SHARE
+        )
+        evaluations = Evaluations(
+            points=jax.tree_util.tree_map(jnp.asarray, self._points),
+            log_p=jnp.asarray(self._log_p, float),
+            log_proposal=jnp.asarray(log_proposal, float),
+            count=jnp.asarray(n),
+        )
+        self.guide = improve(
+            jax.random.fold_in(self._key, 2 * n + 1),
+            self.guide,
+            evaluations,
+            steps=jnp.asarray(self.steps),
+            batch=self.batch,
+            rate=jnp.asarray(self.learning_rate, float),
+            alpha=jnp.asarray(self.alpha, float),
+            temperature=jnp.asarray(temperature, float),
+        )
+
+    def _save(self) -> None:
+        if self.path is None:
+            return
+        n = self.evaluations
+        parts = {
+            "guide": self.guide,
+            "space": self.space,
+            "proposals": self._proposals,
+            "counts": np.asarray(self._counts),
+            "points": jax.tree_util.tree_map(lambda leaf: leaf[:n], self._points),
+            "log_p": self._log_p[:n],
+        }
+        write(self.path, parts, {"evaluations": n})
+
+    def _restore(self, path: Path) -> None:
+        parts, facts = read(path)
+        difference = self.guide.structure.difference(parts["guide"].structure)
+        if difference:
+            raise ValueError(f"path: {path} holds another guide: {difference}.")
+        n = int(facts["evaluations"])
+        if n > self.budget:
+            raise ValueError(
+                f"budget: {path} already holds {n} evaluations; got {self.budget}."
+            )
+        self.guide = parts["guide"]
+        self._proposals = list(parts["proposals"])
+        self._counts = [int(count) for count in np.asarray(parts["counts"])]
+        self._points = jax.tree_util.tree_map(
+            lambda buffer, part: np.concatenate([np.asarray(part), buffer[n:]]),
+            self._points,
+            parts["points"],
+        )
+        self._log_p[:n] = np.asarray(parts["log_p"])

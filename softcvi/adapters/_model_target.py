@@ -1,0 +1,41 @@
+"""What a target made from a model can tell beyond its log density."""
+
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray
+
+from softcvi.targets import AbstractTarget
+
+
+class AbstractModelTarget(AbstractTarget):
+    """A target that knows its data: for predictions, and for ArviZ.
+
+    Everything here is optional; the defaults say that nothing is known.
+    """
+
+    def observed_data(self) -> dict[str, np.ndarray]:
+        """Observed values by site."""
+        return {}
+
+    def log_likelihood(self, x: Any) -> dict[str, Array]:
+        """Pointwise log likelihood by observed site, for one draw."""
+        return {}
+
+    def predict(self, key: PRNGKeyArray, x: Any) -> dict[str, Array]:
+        """One replicate of the observed sites, for one draw."""
+        return {}
+
+    def dims(self) -> dict[str, list[str]]:
+        """Names of the dimensions of each site, as far as the model names them."""
+        return {}
+
+    def coords(self) -> dict[str, np.ndarray]:
+        """Coordinate values by dimension."""
+        return {}
+
+
+def over_draws(function, *batched):
+    """Apply a function of one draw to a leading axis of draws, compiled."""
+    return jax.jit(jax.vmap(function))(*batched)

@@ -1,0 +1,172 @@
+"""A NumPyro model with its arguments, arrays traced and everything else fixed."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from softcvi.adapters._extras import require
+
+_SIMPLE = (bool, int, float, complex, str, bytes, type(None))
+# What JAX raises when a model needs the value, and not only the shape, of an array.
+_NEEDS_VALUE = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+    jax.errors.NonConcreteBooleanIndexError,
+)
+
+
+class Frozen:
+    """Arguments that are part of the compiled program, compared by identity."""
+
+    def __init__(self, treedef: Any, leaves: tuple):
+        self.treedef = treedef
+        self.leaves = leaves
+
+    def _identity(self) -> tuple:
+        return self.treedef, tuple(
+            leaf if isinstance(leaf, _SIMPLE) else id(leaf) for leaf in self.leaves
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Frozen) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+
+class ModelCall(eqx.Module):
+    """``model(*args, **kwargs)``: numeric arrays among the arguments are leaves.
+
+    So a change of the data needs no new compilation. A model that looks at the
+    values of its data (a Python ``if``, ``np.unique``) gets them as constants.
+
+    Args:
+        model: The NumPyro model.
+        args: Positional arguments.
+        kwargs: Keyword arguments.
+    """
+
+    model: Callable = eqx.field(static=True)
+    arrays: list
+    frozen: Frozen = eqx.field(static=True)
+
+    def __init__(self, model: Callable, args: tuple, kwargs: dict[str, Any]):
+        leaves, treedef = jax.tree_util.tree_flatten((args, kwargs))
+        traced = [_is_numeric(leaf) for leaf in leaves]
+        self.model = model
+        pairs = list(zip(leaves, traced, strict=True))
+        self.arrays = [leaf if t else None for leaf, t in pairs]
+        rest = (None if t else leaf for leaf, t in pairs)
+        self.frozen = Frozen(treedef, tuple(rest))
+        if any(traced) and _needs_values(self):
+            self.arrays = [None] * len(leaves)
+            self.frozen = Frozen(treedef, tuple(leaves))
+
+    def arguments(self) -> tuple[tuple, dict[str, Any]]:
+        """The arguments of the model, put together again."""
+        leaves = [
+            fixed if array is None else _widened(array)
+            for array, fixed in zip(self.arrays, self.frozen.leaves, strict=True)
+        ]
+        return jax.tree_util.tree_unflatten(self.frozen.treedef, leaves)
+
+    def trace(
+        self,
+        *handlers: Callable[[Callable], Callable],
+        key: PRNGKeyArray | None = None,
+    ) -> dict[str, dict]:
+        """Run the model under handlers, innermost first, and return its trace.
+
+        Args:
+            *handlers: Functions from a model to a model.
+            key: Seed of whatever is not substituted; a fixed one by default.
+        """
+        numpyro = require("numpyro", "numpyro")
+        key = jax.random.key(0) if key is None else key
+        model = numpyro.handlers.seed(self.model, key)
+        for handler in handlers:
+            model = handler(model)
+        args, kwargs = self.arguments()
+        recorder = numpyro.handlers.trace(model)
+        try:
+            return recorder.get_trace(*args, **kwargs)
+        except _NEEDS_VALUE as error:
+            raise ValueError(
+                f"model: {_place(recorder)} needs the value of a latent or of traced "
+                "data where only its shape is known: a Python if, int(...), or a shape "
+                "that depends on a sampled value. Use jnp.where or a fixed shape with "
+                "a mask; a function that no handler can trace goes through "
+                f"softcvi.adapters.from_callable. ({_first_line(error)})"
+            ) from error
+        except Exception as error:
+            error.add_note(f"while running the NumPyro model, {_place(recorder)}")
+            raise
+
+
+def substitute(values: dict[str, Any]) -> Callable[[Callable], Callable]:
+    """A handler that fixes sites to values."""
+    numpyro = require("numpyro", "numpyro")
+    return lambda model: numpyro.handlers.substitute(model, data=values)
+
+
+def _needs_values(call: ModelCall) -> bool:
+    numpyro = require("numpyro", "numpyro")
+    draw = lambda model: numpyro.handlers.substitute(  # noqa: E731
+        model, substitute_fn=draw_improper
+    )
+
+    def run(call):
+        call.trace(draw)
+        return 0
+
+    try:
+        eqx.filter_eval_shape(run, call)
+    except ValueError as error:
+        return isinstance(error.__cause__, _NEEDS_VALUE)
+    return False
+
+
+def draw_improper(site: dict) -> Any:
+    """For ``substitute``: a value for a site whose prior cannot be drawn from."""
+    if site["type"] != "sample" or site["is_observed"] or not _is_improper(site["fn"]):
+        return None
+    numpyro = require("numpyro", "numpyro")
+    return numpyro.infer.init_to_uniform(site)
+
+
+def _is_improper(fn: Any) -> bool:
+    numpyro = require("numpyro", "numpyro")
+    while fn is not None:
+        if isinstance(fn, numpyro.distributions.ImproperUniform):
+            return True
+        fn = getattr(fn, "base_dist", None)
+    return False
+
+
+def _is_numeric(leaf: Any) -> bool:
+    if isinstance(leaf, jax.Array):
+        return True
+    return isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biuf"
+
+
+def _widened(array: Any) -> Any:
+    """In double precision all floats are doubles, so that loops keep one dtype."""
+    array = jnp.asarray(array)
+    if jnp.issubdtype(array.dtype, jnp.floating):
+        return array.astype(jnp.promote_types(array.dtype, jnp.result_type(float)))
+    return array
+
+
+def _place(recorder: Any) -> str:
+    names = list(getattr(recorder, "trace", {}))
+    return f"after site '{names[-1]}'" if names else "before its first site"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]

@@ -1,0 +1,96 @@
+"""The graphs of a PyMC model as JAX functions."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from softcvi.adapters._extras import require
+
+
+class PyMCGraphs:
+    """JAX functions of a PyMC model, each on the free variables in order.
+
+    Args:
+        names: Names of the free random variables.
+        log_density: Unconstrained values to the log density, Jacobian included.
+        to_model: Unconstrained values to the model's, and the log Jacobian.
+        from_model: The model's values to unconstrained ones.
+        derived: Unconstrained values to the deterministics.
+        derived_names: Their names.
+        log_likelihood: Unconstrained values to pointwise log likelihoods.
+        observed: Observed data by name.
+        reference: PyMC's own log density at a point, with and without Jacobian.
+        dims: Names of dimensions by variable.
+        coords: Coordinates by dimension.
+    """
+
+    def __init__(self, **parts: Any):
+        self.names: tuple[str, ...] = parts["names"]
+        self.log_density: Callable = parts["log_density"]
+        self.to_model: Callable = parts["to_model"]
+        self.from_model: Callable = parts["from_model"]
+        self.derived: Callable = parts["derived"]
+        self.derived_names: tuple[str, ...] = parts["derived_names"]
+        self.log_likelihood: Callable = parts["log_likelihood"]
+        self.observed: dict[str, np.ndarray] = parts["observed"]
+        self.reference: Callable = parts["reference"]
+        self.dims: dict[str, tuple] = parts["dims"]
+        self.coords: dict[str, np.ndarray] = parts["coords"]
+
+
+def make_graphs(model: Any, jaxify: Callable) -> PyMCGraphs:
+    """Translate what is needed of a model; ``jaxify`` is PyMC's translator."""
+    values = [model.rvs_to_values[rv] for rv in model.free_RVs]
+    observed = {
+        rv.name: np.asarray(model.rvs_to_values[rv].eval()) for rv in model.observed_RVs
+    }
+    pointwise = model.logp(model.observed_RVs, sum=False) if observed else []
+    deterministics = model.replace_rvs_by_values(list(model.deterministics))
+    return PyMCGraphs(
+        names=tuple(rv.name for rv in model.free_RVs),
+        log_density=jaxify(inputs=values, outputs=[model.logp()]),
+        to_model=jaxify(inputs=values, outputs=_to_model(model, values)),
+        from_model=_from_model(model, jaxify),
+        derived=jaxify(inputs=values, outputs=deterministics),
+        derived_names=tuple(v.name for v in model.deterministics),
+        log_likelihood=jaxify(inputs=values, outputs=pointwise),
+        observed=observed,
+        reference=model.compile_fn(
+            [model.logp(), model.logp(jacobian=False)],
+            inputs=values,
+            mode="FAST_COMPILE",
+        ),
+        dims=dict(model.named_vars_to_dims),
+        coords={k: np.asarray(v) for k, v in model.coords.items() if v is not None},
+    )
+
+
+def _to_model(model: Any, values: list) -> list:
+    """Constrained values, and the log Jacobian summed over all of them."""
+    pytensor = require("pytensor.tensor", "pymc")
+    outputs = model.replace_rvs_by_values(list(model.free_RVs))
+    parts = []
+    for rv, value in zip(model.free_RVs, values, strict=True):
+        transform = model.rvs_to_transforms[rv]
+        if transform is not None:
+            log_det = transform.log_jac_det(value, *rv.owner.inputs)
+            parts.append(pytensor.sum(log_det))
+    total = pytensor.sum(pytensor.stack(parts)) if parts else pytensor.constant(0.0)
+    (total,) = model.replace_rvs_by_values([total])
+    return [*outputs, total]
+
+
+def _from_model(model: Any, jaxify: Callable) -> Callable:
+    """Unconstrained values, where the variables themselves are the inputs."""
+    replace = require("pytensor.graph.replace", "pymc").graph_replace
+    given = {rv: rv.type(name=f"{rv.name}_given") for rv in model.free_RVs}
+    outputs = []
+    for rv, value in given.items():
+        transform = model.rvs_to_transforms[rv]
+        if transform is None:
+            outputs.append(value * 1)
+        else:
+            outputs.append(transform.forward(value, *rv.owner.inputs))
+    outputs = replace(outputs, given, strict=False)
+    return jaxify(inputs=list(given.values()), outputs=outputs)

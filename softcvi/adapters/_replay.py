@@ -1,0 +1,113 @@
+"""Fitting a guide to evaluations that were paid for once and are used many times."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import paramax
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+
+from softcvi.guides import AbstractGuide
+from softcvi.objectives import contrast
+
+
+class Evaluations(eqx.Module):
+    """Evaluated points in a buffer of fixed size, so that one program fits all.
+
+    Attributes:
+        points: Pytree with a leading axis, points in the fitting space.
+        log_p: Their log density in the fitting space.
+        log_proposal: Their log density under the mixture of all past proposals.
+        count: How many rows are filled.
+    """
+
+    points: PyTree
+    log_p: Float[Array, " n"]
+    log_proposal: Float[Array, " n"]
+    count: Int[Array, ""]
+
+
+@eqx.filter_jit
+def log_prob_rows(guide: AbstractGuide, points: PyTree) -> Float[Array, " n"]:
+    """Log density of a guide at every row of the buffer."""
+    return jax.vmap(paramax.unwrap(guide).log_prob)(points)
+
+
+@eqx.filter_jit
+def improve(
+    key: PRNGKeyArray,
+    guide: AbstractGuide,
+    evaluations: Evaluations,
+    *,
+    steps: Int[Array, ""],
+    batch: int,
+    rate: Float[Array, ""],
+    alpha: Float[Array, ""],
+    temperature: Float[Array, ""],
+) -> AbstractGuide:
+    """Steps of SoftCVI on batches of stored evaluations.
+
+    The proposal is the mixture of all guides that proposed a point. At a temperature
+    above one, labels and predictions soften alike, which leaves the optimum where it is
+    and lets more than a few points speak while the guide is still far away.
+    """
+    params, static = eqx.partition(
+        guide,
+        eqx.is_inexact_array,
+        is_leaf=lambda leaf: isinstance(leaf, paramax.NonTrainable),
+    )
+    optimizer = optax.chain(optax.clip_by_global_norm(10.0), optax.scale_by_adam())
+
+    def loss_fn(params, index):
+        current = paramax.unwrap(eqx.combine(params, static))
+        rows = jax.tree_util.tree_map(lambda leaf: leaf[index], evaluations.points)
+        log_q = jax.vmap(current.log_prob)(rows)
+        log_negative = alpha * evaluations.log_proposal[index]
+        loss, info = contrast(
+            evaluations.log_p[index], log_q, log_negative, temperature=temperature
+        )
+        return loss, info
+
+    def step(i, carry):
+        params, state = carry
+        index = jax.random.randint(
+            jax.random.fold_in(key, i), (batch,), 0, evaluations.count
+        )
+        (_, info), grads = jax.value_and_grad(loss_fn, has_aux=True)(params, index)
+        finite = [jnp.all(jnp.isfinite(g)) for g in jax.tree_util.tree_leaves(grads)]
+        usable = info.usable & jnp.all(jnp.stack(finite))
+        updates, new_state = optimizer.update(grads, state, params)
+        # Decays to zero, so that each round ends settled on the points it has.
+        size = -rate * 0.5 * (1 + jnp.cos(jnp.pi * i / steps))
+        moved = jax.tree_util.tree_map(lambda p, u: p + size * u, params, updates)
+        return jax.tree_util.tree_map(
+            lambda new, old: jnp.where(usable, new, old),
+            (moved, new_state),
+            (params, state),
+        )
+
+    params, _ = jax.lax.fori_loop(0, steps, step, (params, optimizer.init(params)))
+    return eqx.combine(params, static)
+
+
+def softening(log_ratio: np.ndarray, share: float) -> float:
+    """Smallest temperature at which weights keep a share of effective points."""
+    finite = log_ratio[np.isfinite(log_ratio)]
+    if finite.size < 2:
+        return 1.0
+    low, high = 1.0, 1e6
+    if _ess_share(finite, low) >= share:
+        return low
+    for _ in range(40):
+        middle = np.sqrt(low * high)
+        if _ess_share(finite, middle) >= share:
+            high = middle
+        else:
+            low = middle
+    return float(high)
+
+
+def _ess_share(log_ratio: np.ndarray, temperature: float) -> float:
+    weights = np.exp((log_ratio - log_ratio.max()) / temperature)
+    return float(weights.sum() ** 2 / (weights**2).sum() / weights.size)
