@@ -1,0 +1,119 @@
+"""Draws as named columns of numbers, which is what tables and charts want."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+Columns = dict[str, np.ndarray]
+
+
+def as_columns(draws: Mapping[str, Any], most: int | None = None) -> Columns:
+    """One column for each scalar of each named array.
+
+    Args:
+        draws: Arrays with a leading axis of draws.
+        most: Columns to make at most.
+
+    Example:
+        >>> import numpy as np
+        >>> list(as_columns({"mu": np.zeros(3), "beta": np.zeros((3, 2))}))
+        ['mu', 'beta[0]', 'beta[1]']
+    """
+    columns: Columns = {}
+    for name, values in draws.items():
+        array = np.asarray(values)
+        for index in np.ndindex(array.shape[1:]):
+            if most is not None and len(columns) >= most:
+                return columns
+            label = name + (f"[{','.join(map(str, index))}]" if index else "")
+            columns[label] = array[(slice(None), *index)]
+    return columns
+
+
+def is_discrete(column: np.ndarray) -> bool:
+    """Whether a column holds few distinct whole numbers.
+
+    Args:
+        column: The numbers.
+
+    Example:
+        >>> import numpy as np
+        >>> is_discrete(np.array([0, 1, 1])), is_discrete(np.array([0.1, 0.2]))
+        (True, False)
+    """
+    if np.issubdtype(column.dtype, np.integer) or column.dtype == bool:
+        return True
+    finite = column[np.isfinite(column)]
+    return bool(np.all(finite == np.round(finite))) and np.unique(finite).size <= 30
+
+
+def shown_range(columns: list[np.ndarray]) -> tuple[float, float]:
+    """The range that holds 99 per cent of each column.
+
+    Args:
+        columns: The same scalar of several samples.
+
+    Example:
+        >>> import numpy as np
+        >>> low, high = shown_range([np.linspace(0, 1, 1001)])
+        >>> -0.1 < low < 0.1, 0.9 < high < 1.1
+        (True, True)
+    """
+    finite = [np.asarray(c, float)[np.isfinite(c)] for c in columns]
+    ends = [np.quantile(c, [0.005, 0.995]) for c in finite if c.size]
+    if not ends:
+        return -1.0, 1.0
+    low, high = min(e[0] for e in ends), max(e[1] for e in ends)
+    pad = 0.05 * (high - low) or max(abs(low), 1.0) * 0.5
+    return float(low - pad), float(high + pad)
+
+
+def density(
+    column: np.ndarray,
+    low: float,
+    high: float,
+    weights: np.ndarray | None = None,
+    points: int = 128,
+) -> tuple[np.ndarray, np.ndarray]:
+    """A smooth density of a column on a grid.
+
+    Args:
+        column: The numbers.
+        low: Where the grid begins.
+        high: Where it ends.
+        weights: Weights that sum to one; equal by default.
+        points: Points of the grid.
+
+    Returns:
+        Grid and density.
+
+    Example:
+        >>> import numpy as np
+        >>> grid, height = density(np.random.default_rng(0).normal(size=4000), -3, 3)
+        >>> bool(abs(height.max() - 0.4) < 0.04)
+        True
+    """
+    column = np.asarray(column, float)
+    keep = np.isfinite(column)
+    column = column[keep]
+    weights = np.full(keep.size, 1 / keep.size) if weights is None else weights
+    weights = weights[keep]
+    grid = np.linspace(low, high, points)
+    if not column.size:
+        return grid, np.zeros(points)
+    # Bins much finer than the kernel stand in for the draws.
+    margin = (high - low) / 2
+    edges = np.linspace(low - margin, high + margin, 4 * points + 1)
+    width = edges[1] - edges[0]
+    mass, _ = np.histogram(column, edges, weights=weights)
+    quartiles = np.quantile(column, [0.25, 0.75])
+    spread = min(np.std(column), (quartiles[1] - quartiles[0]) / 1.34) or np.std(column)
+    effective = 1 / np.sum(weights**2)
+    # Less than Silverman's rule, which smears several modes into one.
+    kernel_sd = max(0.6 * spread * effective**-0.2, 1.5 * width)
+    reach = int(np.ceil(4 * kernel_sd / width))
+    offsets = np.arange(-reach, reach + 1) * width
+    kernel = np.exp(-0.5 * (offsets / kernel_sd) ** 2)
+    smooth = np.convolve(mass, kernel / kernel.sum(), mode="full")[reach:-reach]
+    return grid, np.interp(grid, (edges[:-1] + edges[1:]) / 2, smooth / width)

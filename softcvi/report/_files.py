@@ -1,0 +1,151 @@
+"""Fits in folders: ``result.json`` and ``draws.csv``, from which a page can be made."""
+
+import csv
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from softcvi.posterior import load
+from softcvi.report._view import HISTORY, FitView
+
+RESULT, DRAWS, POSTERIOR = "result.json", "draws.csv", "posterior.softcvi"
+_WEIGHT = "log_weight"
+_PLAIN = (
+    "name", "method", "posterior", "status", "message", "level", "khat", "ess_share",
+    "log_evidence", "num_particles", "steps", "seconds", "choices", "settings",
+    "versions", "reference_log_prob", "mean_accuracy",
+)  # fmt: skip
+
+
+def as_json(view: FitView) -> dict[str, Any]:
+    """A fit as JSON values: everything but its draws.
+
+    Args:
+        view: The fit.
+
+    Example:
+        >>> as_json(FitView.example())["khat"]
+        0.21
+    """
+    facts: dict[str, Any] = {name: getattr(view, name) for name in _PLAIN}
+    facts["reasons"] = list(view.reasons)
+    facts["num_bad_densities"], facts["num_skipped_steps"] = view.num_bad
+    facts["pair"] = None if view.pair is None else list(view.pair)
+    facts["estimates"] = {
+        name: {"mean": float(np.mean(column)), "sd": float(np.std(column))}
+        for name, column in view.columns.items()
+    }
+    facts["history"] = {name: view.history[name].tolist() for name in HISTORY}
+    return _finite(facts)
+
+
+def save_fit(view: FitView, folder: str | os.PathLike) -> list[Path]:
+    """Write ``result.json`` and ``draws.csv`` into a folder.
+
+    Args:
+        view: The fit.
+        folder: Made if it does not exist.
+
+    Returns:
+        The files.
+
+    Example:
+        >>> import tempfile
+        >>> [p.name for p in save_fit(FitView.example(), tempfile.mkdtemp())]
+        ['result.json', 'draws.csv']
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    names = list(view.columns)
+    columns = [np.asarray(view.columns[name]) for name in names]
+    if view.log_weights is not None:
+        names, columns = [*names, _WEIGHT], [*columns, view.log_weights]
+    _write(folder / RESULT, json.dumps(as_json(view), indent=1, allow_nan=False))
+    rows = [",".join(_quoted(name) for name in names)]
+    rows += [",".join(map(_digits, row)) for row in zip(*columns, strict=True)]
+    _write(folder / DRAWS, "\n".join(rows) + "\n")
+    return [folder / RESULT, folder / DRAWS]
+
+
+def read_fit(
+    folder: str | os.PathLike, reference: dict[str, np.ndarray] | None = None
+) -> FitView:
+    """Read a fit that ``softcvi fit`` or ``save_fit`` wrote.
+
+    Args:
+        folder: The folder.
+        reference: Draws taken as the truth; coverage needs the stored posterior too.
+
+    Example:
+        >>> import tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> _ = save_fit(FitView.example(), folder)
+        >>> read_fit(folder).khat
+        0.21
+    """
+    folder = Path(folder)
+    path = folder / RESULT
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{folder}: holds no {RESULT}. Give a folder that softcvi fit wrote."
+        )
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        history = {n: np.array(facts["history"][n], float) for n in HISTORY}
+        columns, log_weights = _read_draws(folder / DRAWS)
+        pair = facts.get("pair")
+        view = FitView(
+            **{name: facts[name] for name in _PLAIN},
+            reasons=tuple(facts["reasons"]),
+            history=history,
+            columns=columns,
+            log_weights=log_weights,
+            num_bad=(facts["num_bad_densities"], facts["num_skipped_steps"]),
+            pair=None if pair is None else (pair[0], pair[1]),
+        )
+    except (KeyError, ValueError, TypeError, IndexError, StopIteration) as error:
+        raise ValueError(
+            f"{folder}: not a fit of this version, or damaged ({error}). "
+            "Fit it again with softcvi fit."
+        ) from error
+    stored = folder / POSTERIOR
+    posterior = load(stored) if reference is not None and stored.exists() else None
+    return view.with_reference(reference, posterior)
+
+
+def _read_draws(path: Path) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
+    with path.open(newline="", encoding="utf-8") as handle:
+        names = next(csv.reader(handle))
+        values = np.loadtxt(handle, delimiter=",", ndmin=2)
+    columns = dict(zip(names, values.T, strict=True))
+    return columns, columns.pop(_WEIGHT, None)
+
+
+def _write(path: Path, text: str) -> None:
+    """Replace a file only once the new one is whole."""
+    draft = path.with_name(path.name + ".part")
+    draft.write_text(text, encoding="utf-8")
+    draft.replace(path)
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"' if "," in name else name
+
+
+def _digits(value: Any) -> str:
+    return f"{float(value):.9g}"
+
+
+def _finite(value: Any) -> Any:
+    """JSON knows no infinity: what is not a finite number becomes null."""
+    if isinstance(value, dict):
+        return {str(k): _finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,153 @@
+"""One self-contained HTML page from one fit or a few."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from softcvi.fitting import FitResult
+from softcvi.report._chart import Chart
+from softcvi.report._check_charts import check_charts
+from softcvi.report._curves import training_charts
+from softcvi.report._draw_charts import (
+    marginal_charts,
+    pairs_chart,
+    picture_chart,
+    reference_of,
+)
+from softcvi.report._table import comparison_table, estimates_table
+from softcvi.report._view import FitView
+from softcvi.report._words import advice, headline, meaning
+
+_MARGINAL_LIMIT = 12
+
+
+def write_report(
+    fits: FitView | FitResult | Sequence[FitView | FitResult],
+    path: str | os.PathLike,
+    *,
+    title: str | None = None,
+) -> Path:
+    """Write one page that works offline, for one fit or a few side by side.
+
+    Fits of the same posterior share their charts.
+
+    Args:
+        fits: A result, a view of one, or several.
+        path: The HTML file.
+        title: Heading of the page.
+
+    Returns:
+        The file.
+
+    Example:
+        >>> import tempfile
+        >>> from softcvi.report import FitView, write_report
+        >>> page = write_report(FitView.example(), tempfile.mkdtemp() + "/report.html")
+        >>> "This answer can be trusted." in page.read_text(encoding="utf-8")
+        True
+    """
+    views = as_views(fits)
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    groups = group_by_posterior(views)
+    html = render(
+        "page.html",
+        title=title or _title(views),
+        views=[_section(view) for view in views],
+        table=comparison_table(views) if len(views) > 1 else None,
+        groups=[_group(name, group) for name, group in groups.items()],
+        versions=views[0].versions,
+    )
+    path.write_text(html, encoding="utf-8")
+    return path
+
+
+def as_views(fits: Any) -> list[FitView]:
+    """Normalise what ``write_report`` is given.
+
+    Args:
+        fits: A result, a view, or a sequence of them.
+
+    Example:
+        >>> len(as_views(FitView.example()))
+        1
+    """
+    several = [fits] if isinstance(fits, FitView | FitResult) else list(fits)
+    if not several:
+        raise ValueError("fits: give at least one.")
+    return [f if isinstance(f, FitView) else FitView.from_result(f) for f in several]
+
+
+def group_by_posterior(views: Sequence[FitView]) -> dict[str, list[FitView]]:
+    """Fits by the posterior they are for, in their order.
+
+    Args:
+        views: The fits.
+
+    Example:
+        >>> list(group_by_posterior([FitView.example()]))
+        ['example']
+    """
+    groups: dict[str, list[FitView]] = {}
+    for view in views:
+        groups.setdefault(view.posterior, []).append(view)
+    return groups
+
+
+def render(template: str, **values: Any) -> str:
+    """Fill one of the package's templates.
+
+    Args:
+        template: Its file name.
+        **values: What it shows.
+
+    Example:
+        >>> render("index.html", title="none", table=None).startswith("<!doctype html>")
+        True
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("softcvi.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(template).render(**values)
+
+
+def _title(views: list[FitView]) -> str:
+    if len(views) == 1:
+        return views[0].title
+    return f"{len(views)} fits"
+
+
+def _section(view: FitView) -> dict[str, Any]:
+    return {
+        "view": view,
+        "headline": headline(view.level),
+        "meaning": meaning(view.level),
+        "advice": advice(view),
+        "level": view.level.replace(" ", "-"),
+        "seconds": {name: f"{value:.2f}" for name, value in view.seconds.items()},
+    }
+
+
+def _group(name: str, views: list[FitView]) -> dict[str, Any]:
+    compared = len(views) > 1
+    picture = picture_chart(views) if compared else None
+    pairs: list[Chart | None] = [] if compared else [pairs_chart(views[0])]
+    total = len(views[0].columns)
+    return {
+        "name": name or "Posterior",
+        "views": views,
+        "pictures": [chart for chart in (picture, *pairs) if chart is not None],
+        "marginals": marginal_charts(views),
+        "marginals_left_out": max(0, total - _MARGINAL_LIMIT),
+        "checks": check_charts(views),
+        "training": training_charts(views),
+        "estimates": estimates_table(views),
+        "has_reference": reference_of(views) is not None,
+    }

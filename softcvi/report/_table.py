@@ -1,0 +1,139 @@
+"""Tables: fits against each other, and estimates of one posterior."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from softcvi.report._chart import number
+from softcvi.report._view import FitView
+
+_ESTIMATES = 40
+_SEVERITY = {"trusted": 0, "caution": 1, "not trusted": 2}
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One cell: what is shown, and what it is sorted by.
+
+    Args:
+        text: What is shown.
+        key: What it is sorted by; the text by default.
+        link: Where it leads, if anywhere.
+        level: A verdict, to colour it by.
+
+    Example:
+        >>> Cell("0.5", 0.5).key
+        0.5
+    """
+
+    text: str
+    key: float | str | None = None
+    link: str | None = None
+    level: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """A table that can be sorted.
+
+    Args:
+        caption: What it shows.
+        header: Names of the columns.
+        rows: The cells.
+
+    Example:
+        >>> Table("none", ("a",), ()).header
+        ('a',)
+    """
+
+    caption: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+def comparison_table(
+    views: Sequence[FitView], links: Sequence[str] | None = None
+) -> Table:
+    """A row for each fit; columns that no fit has are left out.
+
+    Args:
+        views: The fits.
+        links: Where each row leads.
+
+    Example:
+        >>> table = comparison_table([FitView.example()])
+        >>> table.header[:3]
+        ('fit', 'verdict', 'k-hat')
+    """
+    columns = {
+        "k-hat": [view.khat for view in views],
+        "ESS share": [view.ess_share for view in views],
+        "log evidence": [view.log_evidence for view in views],
+        "ELBO": [view.last("elbo") for view in views],
+        "label ESS": [view.last("label_ess") for view in views],
+        "reference log prob": [view.reference_log_prob for view in views],
+        "mean accuracy": [view.mean_accuracy for view in views],
+        "steps": [float(view.steps) for view in views],
+        "seconds": [sum(view.seconds.values()) for view in views],
+    }
+    columns = {k: v for k, v in columns.items() if any(x is not None for x in v)}
+    rows = []
+    for i, view in enumerate(views):
+        link = None if links is None else links[i]
+        cells = [
+            Cell(view.title, view.title.lower(), link=link),
+            Cell(view.level, _SEVERITY.get(view.level, 3), level=view.level),
+        ]
+        cells += [Cell(number(v[i]), _key(v[i])) for v in columns.values()]
+        rows.append(tuple(cells))
+    return Table("Fits compared", ("fit", "verdict", *columns), tuple(rows))
+
+
+def estimates_table(views: Sequence[FitView]) -> Table:
+    """Mean and standard deviation of every scalar, fit by fit.
+
+    Args:
+        views: Fits of one posterior.
+
+    Example:
+        >>> estimates_table([FitView.example()]).header
+        ('parameter', 'SoftCVI mean', 'sd', '5%', '95%', 'corrected mean', 'sd')
+    """
+    reference = next((v.reference for v in views if v.reference is not None), None)
+    alone = len(views) == 1
+    header = ["parameter"]
+    if reference is not None:
+        header += ["reference mean", "sd"]
+    for view in views:
+        header += [f"{view.label} mean", "sd"] + (["5%", "95%"] if alone else [])
+    if alone and views[0].log_weights is not None:
+        header += ["corrected mean", "sd"]
+    rows = []
+    for name in list(views[0].columns)[:_ESTIMATES]:
+        values: list[float | None] = []
+        if reference is not None:
+            values += _moments(reference.get(name))
+        for view in views:
+            values += _moments(view.columns.get(name))
+            if alone:
+                values += list(np.quantile(view.columns[name], [0.05, 0.95]))
+        if alone and views[0].log_weights is not None:
+            values += _moments(views[0].columns[name], np.exp(views[0].log_weights))
+        cells = (Cell(number(value, 4), _key(value)) for value in values)
+        rows.append((Cell(name, name), *cells))
+    left_out = len(views[0].columns) - len(rows)
+    caption = "Estimates" + (f" ({left_out} more in draws.csv)" if left_out else "")
+    return Table(caption, tuple(header), tuple(rows))
+
+
+def _moments(column, weights=None) -> list[float | None]:
+    if column is None:
+        return [None, None]
+    column = np.asarray(column, float)
+    mean = float(np.average(column, weights=weights))
+    return [mean, float(np.sqrt(np.average((column - mean) ** 2, weights=weights)))]
+
+
+def _key(value: float | None) -> float | None:
+    return None if value is None or not np.isfinite(value) else float(value)

@@ -1,0 +1,73 @@
+"""The verdict in words, and what to do about it."""
+
+from softcvi.report._view import FitView
+
+_HEADLINES = {
+    "trusted": "This answer can be trusted.",
+    "caution": "Use this answer with caution.",
+    "not trusted": "Do not trust this answer yet.",
+}
+_MEANINGS = {
+    "trusted": "Nothing that was checked speaks against it.",
+    "caution": "It is probably close, but something speaks against it.",
+    "not trusted": "What was checked says that it differs from the posterior.",
+}
+
+
+def headline(level: str) -> str:
+    """The verdict as a sentence.
+
+    Args:
+        level: ``"trusted"``, ``"caution"`` or ``"not trusted"``.
+
+    Example:
+        >>> headline("trusted")
+        'This answer can be trusted.'
+    """
+    return _HEADLINES.get(level, level)
+
+
+def meaning(level: str) -> str:
+    """What the verdict rests on.
+
+    Args:
+        level: ``"trusted"``, ``"caution"`` or ``"not trusted"``.
+
+    Example:
+        >>> meaning("trusted")
+        'Nothing that was checked speaks against it.'
+    """
+    return _MEANINGS.get(level, "")
+
+
+def advice(view: FitView) -> list[str]:
+    """What to try next.
+
+    Args:
+        view: The fit.
+
+    Example:
+        >>> advice(FitView.example())
+        []
+    """
+    tips = []
+    if view.status == "interrupted":
+        tips.append("It was interrupted: run it again with --resume to go on.")
+    if view.num_bad[0]:
+        tips.append(
+            f"{view.num_bad[0]} log densities were no numbers: check the model where "
+            "parameters are extreme."
+        )
+    if view.level == "trusted":
+        return tips
+    reasons = " ".join(view.reasons)
+    if "moved" in reasons:
+        tips.append("It had not settled: give it more steps.")
+    if "k-hat" in reasons or "carry weight" in reasons:
+        if view.khat is not None and view.khat <= 0.7:
+            tips.append("Corrected draws are better: posterior.resample(key, n).")
+        else:
+            tips.append("Try a richer guide, such as full-rank or a flow.")
+    if "label" in reasons:
+        tips.append("Try more particles, or a start with the ELBO.")
+    return tips or ["Look at the charts of the checks below."]
