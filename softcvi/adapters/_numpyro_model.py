@@ -11,7 +11,13 @@ from jaxtyping import Array, PRNGKeyArray, Scalar
 
 from softcvi.adapters._extras import require
 from softcvi.adapters._model_target import AbstractModelTarget
-from softcvi.adapters._numpyro_call import ModelCall, draw_improper, substitute
+from softcvi.adapters._numpyro_call import ModelCall, substitute
+from softcvi.adapters._numpyro_handlers import (
+    as_it_is,
+    drawn_if_improper,
+    redrawn,
+    whole_plates,
+)
 from softcvi.adapters._numpyro_params import constrained, split_params
 from softcvi.adapters._numpyro_sites import (
     dims_of,
@@ -64,8 +70,8 @@ class NumPyroTarget(AbstractModelTarget):
         site_key, fallback_key = jax.random.split(key)
         trace = self.call.trace(
             substitute(self._constrained_params()),
-            _all_data if self.subsampled else _as_it_is,
-            _improper,
+            whole_plates if self.subsampled else as_it_is,
+            drawn_if_improper,
             key=site_key,
         )
         x = {name: trace[name]["value"] for name in self.structure.like}
@@ -130,13 +136,13 @@ class NumPyroTarget(AbstractModelTarget):
 
     def _prior_trace(self) -> dict[str, dict]:
         return self.call.trace(
-            substitute(self._constrained_params()), _all_data, _improper
+            substitute(self._constrained_params()), whole_plates, drawn_if_improper
         )
 
     def _trace(self, x: dict, key: PRNGKeyArray | None = None) -> dict[str, dict]:
         values = {**self._latents_of(x), **self._constrained_params()}
         # A key means one step on a mini-batch; otherwise plates hold all their data.
-        whole = _all_data if self.subsampled and key is None else _as_it_is
+        whole = whole_plates if self.subsampled and key is None else as_it_is
         return self.call.trace(substitute(values), whole, key=key)
 
     def _latents_of(self, x: dict) -> dict[str, Any]:
@@ -210,12 +216,11 @@ def predict(
     """One run of a model with latents fixed and the observed sites drawn anew."""
     numpyro = require("numpyro", "numpyro")
     values = {**target._latents_of(x), **target._constrained_params()}
-    # Seeded outside: an observed site needs a key once it is drawn again.
-    model = numpyro.handlers.uncondition(call.model)
     args, kwargs = call.arguments()
-    model = numpyro.handlers.seed(numpyro.handlers.substitute(model, values), key)
-    trace = numpyro.handlers.trace(model).get_trace(*args, **kwargs)
-    return {name: trace[name]["value"] for name in target.observed if name in trace}
+    model = numpyro.handlers.substitute(redrawn(call.model), values)
+    trace = numpyro.handlers.trace(numpyro.handlers.seed(model, key))
+    sites = trace.get_trace(*args, **kwargs)
+    return {name: sites[name]["value"] for name in target.observed if name in sites}
 
 
 def _chosen_space(space, call, latents, ranges) -> AbstractSpace:
@@ -243,26 +248,3 @@ def _log_prob(site: dict) -> Array:
     if site["intermediates"]:
         return site["fn"].log_prob(site["value"], site["intermediates"])
     return site["fn"].log_prob(site["value"])
-
-
-def _improper(model: Callable) -> Callable:
-    numpyro = require("numpyro", "numpyro")
-    return numpyro.handlers.substitute(model, substitute_fn=draw_improper)
-
-
-def _as_it_is(model: Callable) -> Callable:
-    return model
-
-
-def _all_data(model: Callable) -> Callable:
-    """A handler under which no plate subsamples."""
-    numpyro = require("numpyro", "numpyro")
-
-    class WholePlates(numpyro.primitives.Messenger):
-        def process_message(self, msg):
-            if msg["type"] == "plate":
-                size = msg["args"][0]
-                msg["args"] = (size, size)
-                msg["value"] = jnp.arange(size)
-
-    return WholePlates(model)

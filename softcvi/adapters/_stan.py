@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, Scalar
 
 from softcvi.adapters._callable import CallbackTarget, from_callable
 from softcvi.adapters._extras import require
+from softcvi.adapters._stan_process import StanProcess
 from softcvi.targets import AbstractSpace, AbstractTarget, ModelSpace, Structure
 
 _THETA = "theta"
@@ -26,7 +27,8 @@ class StanTarget(AbstractTarget):
 
     Attributes:
         density: The log density of the unconstrained vector.
-        constrain: Function from an unconstrained vector to all values, on the host.
+        constrain: Function from rows of unconstrained parameters to rows of all values,
+            on the host.
         shapes: Name and shape of every variable, in the order of ``constrain``.
     """
 
@@ -43,7 +45,7 @@ class StanTarget(AbstractTarget):
     def describe(self, x: dict) -> dict[str, Array]:
         size = sum(int(np.prod(shape)) for _, shape in self.shapes)
         dtype = jnp.result_type(float)
-        host = _EachRow(self.constrain, size, np.dtype(dtype))
+        host = _Rows(self.constrain, size, np.dtype(dtype))
         out = jax.ShapeDtypeStruct((size,), dtype)
         flat = jax.pure_callback(host, out, x[_THETA], vmap_method="broadcast_all")
         values, start = {}, 0
@@ -55,8 +57,8 @@ class StanTarget(AbstractTarget):
         return values
 
 
-class _EachRow:
-    """Applies a function of one vector to every row of a batch."""
+class _Rows:
+    """Applies a function of rows to a batch with any axes in front."""
 
     def __init__(self, function: Callable, size: int, dtype: np.dtype):
         self.function = function
@@ -66,7 +68,7 @@ class _EachRow:
     def __call__(self, rows: Any) -> np.ndarray:
         rows = np.asarray(rows, np.float64)
         flat = rows.reshape(-1, rows.shape[-1])
-        out = np.array([self.function(row) for row in flat], self.dtype)
+        out = np.asarray(self.function(flat), self.dtype)
         return out.reshape(*rows.shape[:-1], self.size)
 
 
@@ -99,13 +101,21 @@ def from_bridgestan(model: Any) -> StanTarget:
     size = int(model.param_unc_num())
     names = list(model.param_names(include_tp=True, include_gq=False))
 
-    def constrain(theta: Float[np.ndarray, " d"]) -> np.ndarray:
-        return np.asarray(model.param_constrain(theta, include_tp=True))
+    def constrain(rows: Float[np.ndarray, "n d"]) -> list:
+        return [model.param_constrain(row, include_tp=True) for row in rows]
 
-    def log_density(theta: Float[np.ndarray, " d"]) -> float:
-        return model.log_density(theta, propto=True, jacobian=True)
+    def log_density(rows: Float[np.ndarray, "n d"]) -> list[float]:
+        return [_unless_rejected(model, row) for row in rows]
 
     return _target(log_density, constrain, _shapes(names), size)
+
+
+def _unless_rejected(model: Any, row: Float[np.ndarray, " d"]) -> float:
+    try:
+        return model.log_density(row, propto=True, jacobian=True)
+    except RuntimeError:
+        # BridgeStan raises where Stan rejects a point: there is no density there.
+        return -np.inf
 
 
 def from_pystan(
@@ -136,37 +146,20 @@ def from_pystan(
         _build(models, program, name, optimize)
     else:
         name, data = program.model_name, _plain(program.data)
-    module = models.import_services_extension_module(name)
-    names = module.get_param_names(data)
-    dims = module.get_dims(data)
-    shapes = [(n, tuple(d)) for n, d in zip(names, dims, strict=True)]
-    size = _unconstrained_size(module, data)
-
-    def log_density(theta: Float[np.ndarray, " d"]) -> float:
-        return module.log_prob(data, theta.tolist(), True)
-
-    def constrain(theta: Float[np.ndarray, " d"]) -> np.ndarray:
-        return np.asarray(module.write_array(data, theta.tolist(), True, False))
-
-    listed = module.constrained_param_names(data)
-    total = len(constrain(np.zeros(size)))
-    return _target(log_density, constrain, _cut(shapes, listed, total), size)
+    process = StanProcess(name, data)
+    shapes = _computed(process.facts)
+    return _target(process.log_prob, process.constrain, shapes, process.facts["size"])
 
 
 def _target(
-    log_density: Callable, constrain: Callable, shapes, size: int
+    log_density: Callable, constrain: Callable, shapes: list, size: int
 ) -> StanTarget:
-    def on_particle(particle: dict) -> float:
-        try:
-            return log_density(np.asarray(particle[_THETA], np.float64))
-        except (RuntimeError, ValueError) as error:
-            # Stan rejects a point by raising: the density is zero there.
-            if "rejecting" in str(error).lower() or "Exception" in str(error):
-                return -np.inf
-            raise
+    """A target from functions of rows of unconstrained parameters."""
 
-    like = {_THETA: jnp.zeros(size)}
-    density = from_callable(on_particle, like)
+    def on_particles(particles: dict) -> np.ndarray:
+        return log_density(np.asarray(particles[_THETA], np.float64))
+
+    density = from_callable(on_particles, {_THETA: jnp.zeros(size)}, vectorized=True)
     return StanTarget(
         density=density,
         constrain=constrain,
@@ -190,21 +183,6 @@ def _build(models: Any, program: str, name: str, optimize: bool) -> None:
             ) from error
 
 
-def _unconstrained_size(module: Any, data: dict) -> int:
-    """Stan tells how many numbers it needs only by refusing the wrong number."""
-    inits = module.write_array
-    size = 0
-    while True:
-        try:
-            module.log_prob(data, [0.0] * size, True)
-            inits(data, [0.0] * size, False, False)
-            return size
-        except Exception:
-            size += 1
-            if size > 100_000:
-                raise
-
-
 def _plain(data: Any) -> dict[str, Any]:
     """Data as JSON types, which is what httpstan's modules take."""
 
@@ -223,12 +201,12 @@ def _shapes(names: Sequence[str]) -> list[tuple[str, tuple[int, ...]]]:
     return list(shapes.items())
 
 
-def _cut(shapes: list, listed: Sequence[str], total: int) -> list:
-    """Leave out generated quantities, which are listed last and not computed."""
+def _computed(facts: dict[str, Any]) -> list[tuple[str, tuple[int, ...]]]:
+    """Shapes without the generated quantities, which are listed last."""
     kept, count = [], 0
-    for name, shape in shapes:
-        if count >= total:
+    for name, dims in zip(facts["names"], facts["dims"], strict=True):
+        if count >= facts["total"]:
             break
-        kept.append((name, shape))
-        count += int(np.prod(shape))
+        kept.append((name, tuple(dims)))
+        count += int(np.prod(dims))
     return kept
