@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -50,15 +51,15 @@ class Reference:
 
     def save(self, path: Path) -> None:
         """Write one compressed file of arrays, single precision for the draws."""
-        arrays = {
+        arrays: dict[str, Any] = {
             f"{group}/{site}": np.asarray(
                 value, np.float32 if group in ("draws", "rhat", "ess") else np.float64
             )
             for group in ("mean", "sd", "quantiles", "draws", "rhat", "ess")
             for site, value in getattr(self, group).items()
         }
-        provenance = json.dumps(dict(self.provenance))
-        np.savez_compressed(path, provenance=provenance, **arrays)
+        arrays["provenance"] = json.dumps(dict(self.provenance))
+        np.savez_compressed(path, **arrays)
 
 
 def load_reference(name: str, folder: Path | str | None = None) -> Reference:
