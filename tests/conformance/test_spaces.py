@@ -1,0 +1,66 @@
+"""The battery of every space."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+
+from softcvi import targets
+from softcvi.targets import interval, positive
+
+
+def unconstrained(dtype):
+    space = targets.UnconstrainedSpace({"b": positive(), "c": interval(-1.0, 3.0)})
+    cast = lambda x: x.astype(dtype) if eqx.is_inexact_array(x) else x  # noqa: E731
+    return jax.tree_util.tree_map(cast, space)
+
+
+CASES = {
+    targets.ModelSpace: lambda dtype: targets.ModelSpace(),
+    targets.UnconstrainedSpace: unconstrained,
+}
+
+
+def test_the_battery_knows_every_exported_space(exported):
+    assert exported(targets, targets.AbstractSpace) == set(CASES)
+
+
+@eqx.filter_jit
+def program(space, batch):
+    def one(u):
+        x, log_det = space.to_model_and_log_det(u)
+        back, inverse_log_det = space.from_model_and_log_det(x)
+        flat, unravel = ravel_pytree(u)
+        jacobian = jax.jacobian(lambda v: ravel_pytree(space.to_model(unravel(v)))[0])
+        exact = jnp.linalg.slogdet(jacobian(flat))[1]
+        gradient = jax.grad(lambda v: space.to_model_and_log_det(v)[1])(u)
+        return x, back, log_det, inverse_log_det, exact, gradient
+
+    return jax.vmap(one)(batch)
+
+
+@pytest.mark.parametrize("cls", CASES, ids=lambda cls: cls.__name__)
+def test_round_trip_and_log_determinants(cls, dtype):
+    space = CASES[cls](dtype)
+    like = {"a": (), "b": (2,), "c": (2, 2)}
+    rng = np.random.default_rng(0)
+    batch = {
+        name: 1.5 * rng.normal(size=(5, *shape)).astype(dtype)
+        for name, shape in like.items()
+    }
+    x, back, log_det, inverse_log_det, exact, gradient = program(space, batch)
+
+    rounding = 2e-5 if dtype == jnp.float32 else 1e-12
+    for name, value in batch.items():
+        assert x[name].shape == value.shape
+        assert x[name].dtype == dtype
+        np.testing.assert_allclose(back[name], value, atol=rounding)
+        assert np.all(np.isfinite(gradient[name]))
+    assert log_det.shape == (5,)
+    np.testing.assert_allclose(log_det, exact, atol=rounding)
+    np.testing.assert_allclose(inverse_log_det, -log_det, atol=rounding)
+    if cls is targets.UnconstrainedSpace:
+        assert np.min(x["b"]) > 0
+        assert -1 < np.min(x["c"]) < np.max(x["c"]) < 3
