@@ -9,6 +9,7 @@ import jax
 from jaxtyping import PRNGKeyArray, PyTree, Scalar
 
 from softcvi.targets._base import AbstractTarget
+from softcvi.targets._checked import as_log_density
 from softcvi.targets._space import AbstractSpace, ModelSpace
 from softcvi.targets._structure import Structure, as_structure
 
@@ -65,7 +66,7 @@ class AmortisedTarget(AbstractTarget):
 
     def log_density(self, particle: PyTree, data: Any = None) -> Scalar:
         x, log_det = self.space.to_model_and_log_det(particle)
-        return self.log_prob(x, data) + log_det
+        return as_log_density(self.log_prob(x, data)) + log_det
 
     def draw_data(self, key: PRNGKeyArray) -> PyTree:
         return _draw_rows(key, self.data, self.batch_size)
@@ -143,7 +144,9 @@ class MiniBatchTarget(AbstractTarget):
         x, log_det = self.space.to_model_and_log_det(particle)
         batch = self.data if data is None else data
         scale = _num_rows(self.data) / _num_rows(batch)
-        return self.log_prior(x) + scale * self.log_likelihood(x, batch) + log_det
+        prior = as_log_density(self.log_prior(x), "log_prior")
+        likelihood = as_log_density(self.log_likelihood(x, batch), "log_likelihood")
+        return prior + scale * likelihood + log_det
 
     def draw_data(self, key: PRNGKeyArray) -> PyTree:
         return _draw_rows(key, self.data, self.batch_size)

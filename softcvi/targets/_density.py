@@ -8,6 +8,7 @@ import jax
 from jaxtyping import Array, PRNGKeyArray, PyTree, Scalar
 
 from softcvi.targets._base import AbstractTarget
+from softcvi.targets._checked import as_log_density
 from softcvi.targets._space import AbstractSpace, ModelSpace
 from softcvi.targets._structure import Structure, as_structure
 
@@ -75,7 +76,7 @@ class DensityTarget(AbstractTarget):
     def log_density(self, particle: PyTree, data: Any = None) -> Scalar:
         x, log_det = self.space.to_model_and_log_det(particle)
         args = () if self.observed is None else (self.observed,)
-        return self.log_prob(x, *args) + log_det
+        return as_log_density(self.log_prob(x, *args)) + log_det
 
     def initial_particle(self, key: PRNGKeyArray) -> PyTree:
         if self.initial is None:
