@@ -6,6 +6,8 @@ from jaxtyping import Array, Float, Scalar
 
 from softcvi.objectives._particles import without_bad
 
+_OUT_OF_PLAY = 1e4
+
 
 def log_soft_labels(
     log_p: Float[Array, " k"],
@@ -22,8 +24,15 @@ def log_predicted(
     log_negative: Float[Array, " k"],
     temperature: float = 1.0,
 ) -> Float[Array, " k"]:
-    """Log predictions of the classifier that the guide parameterises."""
-    return jax.nn.log_softmax((log_q - log_negative) / temperature)
+    """Log predictions of the classifier that the guide parameterises.
+
+    A particle at which the negative is zero or unknown is out of the contest: its
+    logit is far below the others, finite so that every divergence stays finite.
+    """
+    in_play = jnp.isfinite(log_negative)
+    logits = jnp.where(in_play, log_q - log_negative, -jnp.inf) / temperature
+    top = jax.lax.stop_gradient(jnp.max(logits))
+    return jax.nn.log_softmax(jnp.where(in_play, logits, top - _OUT_OF_PLAY))
 
 
 def smoothed(log_labels: Float[Array, " k"], amount: float) -> Float[Array, " k"]:
