@@ -69,7 +69,9 @@ def _safe_ratio(signal: Float[Array, "..."], noise: Float[Array, "..."]) -> Arra
 def _moments(keys, objective, guide, target):
     def gradient(key):
         def loss(guide):
-            return objective.loss(key, paramax.unwrap(guide), target)[0]
+            return paramax.unwrap(objective).loss(
+                key, paramax.unwrap(guide), paramax.unwrap(target)
+            )[0]
 
         return eqx.filter_grad(loss)(guide)
 
