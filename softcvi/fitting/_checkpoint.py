@@ -4,8 +4,11 @@ import dataclasses
 import hashlib
 import json
 import os
+import struct
 import tempfile
 import time
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,20 @@ import jax
 import numpy as np
 
 from softcvi.fitting._loop import LoopState, Run
+
+# What NumPy raises for truncated, altered and foreign files.
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    KeyError,
+    EOFError,
+    TypeError,
+    AttributeError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+)
 
 
 @dataclasses.dataclass
@@ -68,13 +85,13 @@ class Checkpoint:
                 step = int(stored["step"])
                 leaves, treedef = jax.tree_util.tree_flatten(state)
                 arrays = [stored[f"leaf{i}"] for i in range(len(leaves))]
-        except (OSError, ValueError, KeyError, EOFError) as error:
+        except _UNREADABLE as error:
             raise ValueError(
                 f"checkpoint: {path} is damaged ({error}). Delete it to start afresh."
             ) from error
         if identity != fingerprint(run, state):
             raise ValueError(
-                f"checkpoint: {path} belongs to another fit (key, steps, guide or "
+                f"checkpoint: {path} belongs to another fit (key, steps, data, guide or "
                 "objective differ). Give another path, or delete it to start afresh."
             )
         restored = [
@@ -91,8 +108,9 @@ def fingerprint(run: Run, state: LoopState) -> str:
     digest.update(json.dumps([int(run.total_steps), int(run.startup_steps)]).encode())
     described = eqx.tree_pformat((run.objective, run.optimizer), short_arrays=False)
     digest.update(described.encode())
-    for leaf in jax.tree_util.tree_leaves(run.template):
-        digest.update(np.asarray(leaf).tobytes())
+    for leaf in jax.tree_util.tree_leaves((run.template, run.static)):
+        if eqx.is_array(leaf):
+            digest.update(np.asarray(leaf).tobytes())
     for leaf in jax.tree_util.tree_leaves(state):
         digest.update(str((leaf.shape, leaf.dtype)).encode())
     return digest.hexdigest()

@@ -71,9 +71,10 @@ def drive(
         while step < steps:
             stop = min(steps, step + chunk)
             chunk_began = time.perf_counter()
-            state = _call(advance, state, step, stop)
-            seconds = time.perf_counter() - chunk_began
-            rate, step = (stop - step) / max(seconds, 1e-9), stop
+            size = stop - step
+            # One statement: Ctrl-C must not come between a state and its step.
+            state, step = _call(advance, state, step, stop), stop
+            rate = size / max(time.perf_counter() - chunk_began, 1e-9)
             if first and on_first_chunk is not None:
                 on_first_chunk(state, step)
             first = False
