@@ -1,7 +1,7 @@
 """Guides and spaces as plain JSON and arrays: no pickle, only known classes.
 
-What is read back can only be built from classes and functions of the packages listed
-below, so that a file from elsewhere cannot run code of its own.
+What is read back can only be built from modules and functions listed below, so that a
+file from elsewhere cannot run code of its own.
 """
 
 import dataclasses
@@ -17,6 +17,21 @@ import numpy as np
 from softcvi.targets import Structure
 
 _PACKAGES = ("softcvi", "flowjax", "paramax", "equinox", "jax", "jaxlib", "numpyro")
+# Functions are called when a guide is used, so those of a file must be mathematics:
+# whole packages also hold functions that read, write or evaluate.
+_FUNCTION_MODULES = (
+    "softcvi.guides",
+    "softcvi.targets",
+    "softcvi.experiments.tasks",
+    "flowjax.bijections",
+    "flowjax.distributions",
+    "flowjax.utils",
+    "paramax.utils",
+    "equinox.nn",
+    "jax._src.nn.functions",
+    "jax._src.numpy.ufuncs",
+    "jax._src.lax.lax",
+)
 
 
 class Encoder:
@@ -110,6 +125,8 @@ class Decoder:
         return value
 
     def _rebuild(self, cls: Callable, node: dict) -> Any:
+        if "rebuild_arguments" not in getattr(cls, "__dataclass_fields__", {}):
+            raise ValueError(f"{cls!r} cannot be built from arguments")
         skeleton = cls(jax.random.key(0), **self.decode(node["arguments"]))
         arrays, static = eqx.partition(skeleton, eqx.is_array)
         treedef = jax.tree_util.tree_structure(arrays)
@@ -128,8 +145,8 @@ def _name_of(thing: Any, path: str) -> str:
         found = None
     if found is not thing:
         raise ValueError(
-            f"{path}: {name!r} cannot be saved, because it is not a public part of "
-            f"{', '.join(_PACKAGES)}. Use a guide from softcvi.guides, or save the "
+            f"{path}: {name!r} cannot be saved, because only known parts of "
+            f"{', '.join(_PACKAGES)} are read back. Use a guide from softcvi.guides, or save the "
             "draws: posterior.to_arviz().to_netcdf(path)."
         )
     return label
@@ -142,4 +159,17 @@ def _find(label: str) -> Any:
     found = importlib.import_module(module)
     for part in name.split("."):
         found = getattr(found, part)
+    # A module's attributes include what it imported: look at where it was made.
+    home = getattr(found, "__module__", None) or ""
+    if isinstance(found, type):
+        known = home.split(".")[0] in _PACKAGES and _is_pytree(found)
+    else:
+        known = any(f"{home}.".startswith(f"{m}.") for m in _FUNCTION_MODULES)
+    if not known:
+        raise ValueError(f"{label} is not a known class or function")
     return found
+
+
+def _is_pytree(cls: type) -> bool:
+    """Whether objects of a class are plain containers of arrays and settings."""
+    return issubclass(cls, eqx.Module) or hasattr(cls, "tree_flatten")

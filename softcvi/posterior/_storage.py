@@ -3,8 +3,10 @@
 import io
 import json
 import os
+import struct
 import tempfile
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,20 @@ import numpy as np
 from softcvi.posterior._encoding import Decoder, Encoder
 
 _FORMAT = 1
+# What reading raises for truncated, altered and foreign files.
+_UNREADABLE = (
+    zipfile.BadZipFile,
+    LookupError,
+    ValueError,
+    ImportError,
+    AttributeError,
+    TypeError,
+    OSError,
+    EOFError,
+    RuntimeError,
+    zlib.error,
+    struct.error,
+)
 
 
 def write(
@@ -56,17 +72,7 @@ def read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, Any]]:
         decoder = Decoder(arrays)
         parts = {name: decoder.decode(node) for name, node in header["parts"].items()}
         return parts, header["facts"]
-    except (
-        zipfile.BadZipFile,
-        KeyError,
-        IndexError,
-        ValueError,
-        ImportError,
-        AttributeError,
-        TypeError,
-        OSError,
-        EOFError,
-    ) as error:
+    except _UNREADABLE as error:
         raise ValueError(
             f"{path}: not a posterior saved by this version of softcvi, or damaged "
             f"({error}). Save it again with posterior.save(path)."
