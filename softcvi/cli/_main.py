@@ -10,6 +10,7 @@ from typing import Any
 import softcvi
 from softcvi.cli._bench import add_bench_parser
 from softcvi.cli._completion import add_completion_parser
+from softcvi.cli._demo import add_demo_parser
 from softcvi.cli._errors import (
     FAILURE,
     INTERRUPTED,
@@ -18,6 +19,9 @@ from softcvi.cli._errors import (
     CommandError,
     explain,
 )
+from softcvi.cli._references import add_references_parser
+from softcvi.cli._report import add_report_parser
+from softcvi.cli._reproduce import add_reproduce_parser
 from softcvi.cli._terminal import quiet_libraries
 
 _PIPE_CLOSED = 141
@@ -38,8 +42,8 @@ def make_parser() -> argparse.ArgumentParser:
     """The parser of the whole command line.
 
     Example:
-        >>> make_parser().parse_args(["completion", "zsh"]).command
-        'completion'
+        >>> make_parser().parse_args(["demo", "--quiet"]).command
+        'demo'
     """
     parser = argparse.ArgumentParser(
         prog="softcvi",
@@ -52,6 +56,10 @@ def make_parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for add in (
+        add_demo_parser,
+        add_report_parser,
+        add_reproduce_parser,
+        add_references_parser,
         add_bench_parser,
         add_completion_parser,
     ):

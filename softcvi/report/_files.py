@@ -13,7 +13,7 @@ from softcvi.posterior import load
 from softcvi.report._view import HISTORY, FitView
 
 RESULT, DRAWS, POSTERIOR = "result.json", "draws.csv", "posterior.softcvi"
-_WEIGHT = "log_weight"
+_WEIGHT, _LOG_Q = "log_weight", "log_q"
 _PLAIN = (
     "name", "method", "posterior", "status", "message", "level", "khat", "ess_share",
     "log_evidence", "num_particles", "steps", "seconds", "choices", "settings",
@@ -62,8 +62,9 @@ def save_fit(view: FitView, folder: str | os.PathLike) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     names = list(view.columns)
     columns = [np.asarray(view.columns[name]) for name in names]
-    if view.log_weights is not None:
-        names, columns = [*names, _WEIGHT], [*columns, view.log_weights]
+    for extra, values in ((_WEIGHT, view.log_weights), (_LOG_Q, view.log_q)):
+        if values is not None:
+            names, columns = [*names, extra], [*columns, values]
     _write(folder / RESULT, json.dumps(as_json(view), indent=1, allow_nan=False))
     rows = [",".join(_quoted(name) for name in names)]
     rows += [",".join(map(_digits, row)) for row in zip(*columns, strict=True)]
@@ -96,14 +97,15 @@ def read_fit(
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
         history = {n: np.array(facts["history"][n], float) for n in HISTORY}
-        columns, log_weights = _read_draws(folder / DRAWS)
+        columns = _read_draws(folder / DRAWS)
         pair = facts.get("pair")
         view = FitView(
             **{name: facts[name] for name in _PLAIN},
             reasons=tuple(facts["reasons"]),
             history=history,
+            log_weights=columns.pop(_WEIGHT, None),
+            log_q=columns.pop(_LOG_Q, None),
             columns=columns,
-            log_weights=log_weights,
             num_bad=(facts["num_bad_densities"], facts["num_skipped_steps"]),
             pair=None if pair is None else (pair[0], pair[1]),
         )
@@ -117,12 +119,11 @@ def read_fit(
     return view.with_reference(reference, posterior)
 
 
-def _read_draws(path: Path) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
+def _read_draws(path: Path) -> dict[str, np.ndarray]:
     with path.open(newline="", encoding="utf-8") as handle:
         names = next(csv.reader(handle))
         values = np.loadtxt(handle, delimiter=",", ndmin=2)
-    columns = dict(zip(names, values.T, strict=True))
-    return columns, columns.pop(_WEIGHT, None)
+    return dict(zip(names, values.T, strict=True))
 
 
 def _write(path: Path, text: str) -> None:

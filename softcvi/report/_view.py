@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-import jax
 import numpy as np
 
 from softcvi.diagnostics import coverage, mean_accuracy
@@ -12,6 +11,7 @@ from softcvi.fitting import FitResult
 from softcvi.posterior import Posterior
 from softcvi.report._columns import Columns, as_columns
 from softcvi.report._palette import style_of
+from softcvi.report._reference import worse, worst_shift
 from softcvi.report._versions import versions
 
 _MAX_COLUMNS = 2000
@@ -41,6 +41,7 @@ class FitView:
         steps: Steps done.
         seconds: Wall times by name.
         log_weights: Normalised log weights of the draws.
+        log_q: Log density of the guide at the draws.
         khat: Pareto k-hat of the weights.
         ess_share: Effective share of the draws.
         log_evidence: Estimate of the log marginal likelihood.
@@ -73,6 +74,7 @@ class FitView:
     steps: int
     seconds: dict[str, float]
     log_weights: np.ndarray | None = None
+    log_q: np.ndarray | None = None
     khat: float | None = None
     ess_share: float | None = None
     log_evidence: float | None = None
@@ -144,6 +146,7 @@ class FitView:
                 "steps": result.seconds_run,
             },
             log_weights=np.asarray(sample.log_weights),
+            log_q=np.asarray(sample.log_q),
             khat=float(sample.khat),
             ess_share=float(verdict.ess_share),
             log_evidence=float(sample.log_evidence),
@@ -175,13 +178,17 @@ class FitView:
                 for c in (self.columns, changes["reference"])
             )
             changes["mean_accuracy"] = float(mean_accuracy(ours, theirs))
+            shift = worst_shift(ours, theirs)
+            if shift.reason:
+                changes["level"] = worse(self.level, shift.level)
+                kept = () if self.level == "trusted" else self.reasons
+                changes["reasons"] = (shift.reason, *kept)
         latent = set() if posterior is None else set(posterior.guide.structure.names)
         if posterior is not None and latent <= set(thinned):
-            draws = posterior.sample(jax.random.key(7), _MAX_REFERENCE)
             at_reference = posterior.log_prob({n: thinned[n] for n in latent})
-            at_draws = posterior.log_prob({n: draws[n] for n in latent})
-            nominal, actual = coverage(at_draws, at_reference)
-            changes["coverage"] = (np.asarray(nominal), np.asarray(actual))
+            if self.log_q is not None:
+                nominal, actual = coverage(self.log_q, at_reference)
+                changes["coverage"] = (np.asarray(nominal), np.asarray(actual))
             changes["reference_log_prob"] = float(np.mean(np.asarray(at_reference)))
         return dataclasses.replace(self, **changes)
 

@@ -68,6 +68,8 @@ def advice(view: FitView) -> list[str]:
             tips.append("Corrected draws are better: posterior.resample(key, n).")
         else:
             tips.append("Try a richer guide, such as full-rank or a flow.")
+    if "reference" in reasons:
+        tips.append("Compare another guide, objective or seed with the reference.")
     if "label" in reasons:
         tips.append("Try more particles, or a start with the ELBO.")
     return tips or ["Look at the charts of the checks below."]

@@ -1,0 +1,137 @@
+"""Data and draws from JSON, CSV and NPZ files."""
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from softcvi.cli._errors import CommandError
+
+ENDINGS = (".json", ".csv", ".npz")
+
+
+def read_data(path: Path) -> dict[str, Any]:
+    """Named values: arrays, and whole numbers such as sizes as they are.
+
+    Args:
+        path: A JSON object of names, a CSV file with a header, or an NPZ file.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "data.json"
+        >>> _ = path.write_text('{"N": 2, "y": [1.5, 2.5]}')
+        >>> read_data(path)
+        {'N': 2, 'y': array([1.5, 2.5])}
+    """
+    if not path.is_file():
+        raise CommandError(f"{path}: no such file. Check the path.")
+    readers = {".json": _read_json, ".csv": _read_csv, ".npz": _read_npz}
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        known = ", ".join(ENDINGS)
+        raise CommandError(f"{path}: unknown kind of file. Use one of {known}.")
+    try:
+        return reader(path)
+    except CommandError:
+        raise
+    except (ValueError, OSError, KeyError, StopIteration) as error:
+        what = path.suffix[1:].upper()
+        raise CommandError(
+            f"{path}: not a readable {what} file ({error or 'it is empty'})."
+        ) from error
+
+
+def read_draws(path: Path) -> dict[str, np.ndarray]:
+    """Draws taken as the truth: arrays with a leading axis of draws.
+
+    Columns such as ``theta[0]``, ``theta[1]`` become one array ``theta``; an NPZ file
+    of ``softcvi references`` is read as well.
+
+    Args:
+        path: A JSON, CSV or NPZ file.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "draws.csv"
+        >>> _ = path.write_text("mu,theta[0],theta[1]" + chr(10) + "1,2,3" + chr(10))
+        >>> {name: values.shape for name, values in read_draws(path).items()}
+        {'mu': (1,), 'theta': (1, 2)}
+    """
+    values = read_data(path)
+    stored = {k[len("draws/") :]: v for k, v in values.items() if k[:6] == "draws/"}
+    arrays = {name: np.asarray(value) for name, value in (stored or values).items()}
+    lengths = {array.shape[0] if array.ndim else None for array in arrays.values()}
+    if len(lengths) != 1 or None in lengths:
+        raise CommandError(
+            f"{path}: draws need arrays with one leading axis of the same length."
+        )
+    return _gather(arrays)
+
+
+def _gather(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    parts: dict[str, dict[tuple[int, ...], np.ndarray]] = {}
+    found: dict[str, np.ndarray] = {}
+    for name, column in columns.items():
+        match = re.fullmatch(r"(.+)\[([\d,]+)\]", name)
+        if match is None:
+            found[name] = column
+        else:
+            index = tuple(int(i) for i in match[2].split(","))
+            parts.setdefault(match[1], {})[index] = column
+    for name, pieces in parts.items():
+        shape = tuple(np.max(list(pieces), axis=0) + 1)
+        length = len(next(iter(pieces.values())))
+        whole = np.full((length, *shape), np.nan)
+        for index, column in pieces.items():
+            whole[(slice(None), *index)] = column
+        found[name] = whole
+    return found
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    values = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(values, dict):
+        raise CommandError(f'{path}: expected an object such as {{"y": [1, 2, 3]}}.')
+    return {name: _as_value(path, name, value) for name, value in values.items()}
+
+
+def _as_value(path: Path, name: str, value: Any) -> Any:
+    if isinstance(value, str | bool | int | float) or value is None:
+        return value
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        array = np.empty((), object)
+    if array.dtype == object:
+        raise CommandError(f"{path}: '{name}' is not a rectangular array of numbers.")
+    return array
+
+
+def _read_csv(path: Path) -> dict[str, Any]:
+    with path.open(newline="", encoding="utf-8-sig") as handle:
+        rows = [row for row in csv.reader(handle) if row]
+    header, body = rows[0], rows[1:]
+    if any(len(row) != len(header) for row in body):
+        line = next(i for i, row in enumerate(body, 2) if len(row) != len(header))
+        raise CommandError(f"{path}: line {line} has another length than the header.")
+    return {
+        name.strip(): _as_numbers([row[i].strip() for row in body])
+        for i, name in enumerate(header)
+    }
+
+
+def _as_numbers(cells: list[str]) -> np.ndarray:
+    for kind in (int, float):
+        try:
+            return np.array([kind(cell) for cell in cells])
+        except ValueError:
+            continue
+    return np.array(cells)
+
+
+def _read_npz(path: Path) -> dict[str, Any]:
+    with np.load(path, allow_pickle=False) as stored:
+        return {name: stored[name] for name in stored.files}
