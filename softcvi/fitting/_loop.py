@@ -10,6 +10,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from softcvi.fitting._optimizer import AbstractOptimizer
+from softcvi.fitting._random import fused
 from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective, StepInfo
 from softcvi.targets import AbstractTarget
@@ -140,7 +141,7 @@ def advance_many(
 
 def one_step(state: LoopState, step: Int[Array, ""], run: Run) -> LoopState:
     """Lines 1 to 3 of Algorithm 1, guarded against non-finite numbers."""
-    key = jax.random.fold_in(run.key, step)
+    key = jax.random.fold_in(fused(run.key), step)
     starting = step < run.startup_steps
 
     def loss_fn(params):

@@ -51,8 +51,10 @@ class DiagonalNormal(AbstractDistribution):
         return self.loc + self.scale * noise
 
     def _log_prob(self, x: Array, condition: Array | None = None) -> Scalar:
-        z = (x - self.loc) / self.scale
-        return -jnp.sum(0.5 * z**2 + jnp.log(self.scale) + _HALF_LOG_TWO_PI)
+        z = jnp.ravel((x - self.loc) / self.scale)
+        # A dot product is one operation where a sum of squares is several.
+        log_det = jnp.sum(jnp.log(self.scale)) + z.size * _HALF_LOG_TWO_PI
+        return -0.5 * jnp.dot(z, z) - log_det
 
     def matched(
         self, mean: Float[Array, " d"], covariance: Float[Array, "d d"]
@@ -106,7 +108,8 @@ class FullRankNormal(AbstractDistribution):
 
     def _log_prob(self, x: Array, condition: Array | None = None) -> Scalar:
         z = self._factor() @ (x - self.loc)
-        return -jnp.sum(0.5 * z**2 - jnp.log(self.diagonal) + _HALF_LOG_TWO_PI)
+        log_det = z.size * _HALF_LOG_TWO_PI - jnp.sum(jnp.log(self.diagonal))
+        return -0.5 * jnp.dot(z, z) - log_det
 
     def matched(
         self, mean: Float[Array, " d"], covariance: Float[Array, "d d"]

@@ -1,10 +1,12 @@
-"""Monotone rational quadratic splines, elementwise and without gathers.
+"""Monotone rational quadratic splines, elementwise and with few operations.
 
-The bin is picked by a mask and sums instead of an index, so that the gradient is a
-product and not a scatter: that fuses on every backend.
+The bin is picked by a mask and one sum instead of an index, so that the gradient is a
+product and not a scatter; both sets of bin sizes are normalised and accumulated by one
+matrix product. A flow's step is bound by the number of operations, not by arithmetic.
 """
 
 import math
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,8 +14,21 @@ from jaxtyping import Array, Float
 
 _MIN_WIDTH = 1e-3
 _MIN_DERIVATIVE = 1e-3
-# What softplus maps to a derivative of one, so that all-zero parameters are the identity.
+# What softplus maps to a derivative of one: all-zero parameters are the identity.
 _UNIT = math.log(math.expm1(1.0 - _MIN_DERIVATIVE))
+# Bin sizes are exponentials; beyond this they would overflow in single precision.
+_MAX_EXPONENT = 40.0
+
+
+class _Bin(NamedTuple):
+    """The bin that a value falls into: its corner, sizes and end derivatives."""
+
+    x0: Array
+    width: Array
+    y0: Array
+    height: Array
+    d0: Array
+    d1: Array
 
 
 def num_spline_parameters(knots: int) -> int:
@@ -30,17 +45,13 @@ def spline_forward(
     """
     inside = (x >= low) & (x <= high)
     clipped = jnp.clip(x, low, high)
-    widths, heights, derivatives = _unpack(raw, low, high)
-    left, bottom = _left_edges(widths, low), _left_edges(heights, low)
-    x0, w, y0, h, d0, d1 = _select(
-        clipped, left, left, widths, bottom, heights, derivatives
-    )
-    slope = h / w
-    xi = (clipped - x0) / w
+    bin_ = _find_bin(raw, clipped, low, high, axis=0)
+    slope = bin_.height / bin_.width
+    xi = (clipped - bin_.x0) / bin_.width
     mixed = xi * (1 - xi)
-    den = slope + (d0 + d1 - 2 * slope) * mixed
-    y = y0 + h * (slope * xi**2 + d0 * mixed) / den
-    log_derivative = _log_derivative(slope, xi, mixed, den, d0, d1)
+    den = slope + (bin_.d0 + bin_.d1 - 2 * slope) * mixed
+    y = bin_.y0 + bin_.height * (slope * xi**2 + bin_.d0 * mixed) / den
+    log_derivative = _log_derivative(bin_, slope, xi, mixed, den)
     return jnp.where(inside, y, x), jnp.where(inside, log_derivative, 0.0)
 
 
@@ -50,60 +61,68 @@ def spline_inverse(
     """Undo ``spline_forward``; also the log derivative of the *forward* map there."""
     inside = (y >= low) & (y <= high)
     clipped = jnp.clip(y, low, high)
-    widths, heights, derivatives = _unpack(raw, low, high)
-    left, bottom = _left_edges(widths, low), _left_edges(heights, low)
-    x0, w, y0, h, d0, d1 = _select(
-        clipped, bottom, left, widths, bottom, heights, derivatives
-    )
-    slope = h / w
-    bend = (clipped - y0) * (d0 + d1 - 2 * slope)
-    a = h * (slope - d0) + bend
-    b = h * d0 - bend
-    c = -slope * (clipped - y0)
+    bin_ = _find_bin(raw, clipped, low, high, axis=1)
+    slope = bin_.height / bin_.width
+    bend = (clipped - bin_.y0) * (bin_.d0 + bin_.d1 - 2 * slope)
+    a = bin_.height * (slope - bin_.d0) + bend
+    b = bin_.height * bin_.d0 - bend
+    c = -slope * (clipped - bin_.y0)
     root = jnp.sqrt(jnp.clip(b**2 - 4 * a * c, 0.0, None))
     xi = jnp.clip(2 * c / (-b - root), 0.0, 1.0)
     mixed = xi * (1 - xi)
-    den = slope + (d0 + d1 - 2 * slope) * mixed
-    log_derivative = _log_derivative(slope, xi, mixed, den, d0, d1)
-    x = x0 + w * xi
+    den = slope + (bin_.d0 + bin_.d1 - 2 * slope) * mixed
+    log_derivative = _log_derivative(bin_, slope, xi, mixed, den)
+    x = bin_.x0 + bin_.width * xi
     return jnp.where(inside, x, y), jnp.where(inside, log_derivative, 0.0)
 
 
-def _log_derivative(slope, xi, mixed, den, d0, d1):
-    num = d1 * xi**2 + 2 * slope * mixed + d0 * (1 - xi) ** 2
+def _log_derivative(bin_: _Bin, slope, xi, mixed, den):
+    num = bin_.d1 * xi**2 + 2 * slope * mixed + bin_.d0 * (1 - xi) ** 2
     return jnp.log(num) + 2 * jnp.log(slope / den)
 
 
-def _unpack(raw: Float[Array, "*shape p"], low: float, high: float):
+def _find_bin(
+    raw: Float[Array, "*shape p"],
+    value: Float[Array, "*shape"],
+    low: float,
+    high: float,
+    axis: int,
+) -> _Bin:
+    """The bin of a value along x (axis 0) or y (axis 1)."""
+    # ``split`` and not indexing throughout: the gradient of a split is one
+    # concatenation, that of n slices is n padded copies and their sum.
     bins = (raw.shape[-1] - 1) // 3
-    span, free = high - low, 1.0 - _MIN_WIDTH * bins
-    widths = span * (_MIN_WIDTH + free * jax.nn.softmax(raw[..., :bins]))
-    heights = span * (_MIN_WIDTH + free * jax.nn.softmax(raw[..., bins : 2 * bins]))
-    derivatives = _MIN_DERIVATIVE + jax.nn.softplus(raw[..., 2 * bins :] + _UNIT)
-    return widths, heights, derivatives
-
-
-def _left_edges(sizes: Float[Array, "*shape bins"], low: float):
-    bins = sizes.shape[-1]
-    before = jnp.triu(jnp.ones((bins, bins), sizes.dtype), 1)
-    # A product instead of a cumulative sum (fewer kernels); HIGHEST because reduced
-    # precision would move the knots.
-    return low + jnp.matmul(sizes, before, precision=jax.lax.Precision.HIGHEST)
-
-
-def _select(value, edges, left, widths, bottom, heights, derivatives):
-    above = value[..., None] >= edges
-    is_last = jnp.ones_like(above[..., :1])
-    inside_bin = above & ~jnp.concatenate([above[..., 1:], ~is_last], axis=-1)
-    # Rounding can leave a value a hair below the first edge: that is the first bin.
-    first = inside_bin[..., :1] | ~above[..., :1]
-    mask = jnp.concatenate([first, inside_bin[..., 1:]], axis=-1).astype(value.dtype)
-    picked = (
-        left,
-        widths,
-        bottom,
-        heights,
-        derivatives[..., :-1],
-        derivatives[..., 1:],
+    sizes, slopes = jax.lax.split(raw, (2 * bins, bins + 1), axis=raw.ndim - 1)
+    sizes = sizes.reshape(*raw.shape[:-1], 2, bins)
+    sizes = jnp.exp(jnp.clip(sizes, -_MAX_EXPONENT, _MAX_EXPONENT))
+    # Running totals by a product instead of a cumulative sum (one operation); HIGHEST
+    # because reduced precision would move the knots.
+    running = jnp.matmul(
+        sizes, _running_total(bins, sizes.dtype), precision=jax.lax.Precision.HIGHEST
     )
-    return tuple(jnp.sum(mask * quantity, axis=-1) for quantity in picked)
+    before, total = jax.lax.split(running, (bins, 1), axis=running.ndim - 1)
+    scale = (high - low) * (1.0 - _MIN_WIDTH * bins) / total
+    floor = (high - low) * _MIN_WIDTH
+    edges = low + before * scale + floor * jnp.arange(bins, dtype=raw.dtype)
+    derivatives = _MIN_DERIVATIVE + jax.nn.softplus(slopes + _UNIT)
+
+    knots = jax.lax.stop_gradient(edges[..., axis, 1:])
+    above = (value[..., None] >= knots).astype(raw.dtype)
+    first, last = jnp.ones_like(above[..., :1]), jnp.zeros_like(above[..., :1])
+    mask = jnp.concatenate([first, above], -1) - jnp.concatenate([above, last], -1)
+    rows = [
+        edges,
+        sizes * scale + floor,
+        derivatives[..., None, :-1],
+        derivatives[..., None, 1:],
+    ]
+    picked = jnp.sum(mask[..., None, :] * jnp.concatenate(rows, axis=-2), axis=-1)
+    x0, y0, width, height, d0, d1 = (
+        part[..., 0] for part in jax.lax.split(picked, (1,) * 6, axis=picked.ndim - 1)
+    )
+    return _Bin(x0, width, y0, height, d0, d1)
+
+
+def _running_total(bins: int, dtype) -> Float[Array, "bins bins_plus_one"]:
+    """Column j adds up the first j entries."""
+    return jnp.triu(jnp.ones((bins, bins + 1), dtype), 1)

@@ -35,7 +35,7 @@ class SplineFlow(AbstractDistribution):
     Args:
         key: Random key for the start values.
         dim: Number of dimensions.
-        layers: Flow layers, with fixed permutations in between.
+        layers: Flow layers, each with an order of the dimensions of its own.
         width: Hidden units of each layer's network.
         knots: Inner knots of each spline.
         interval: The splines act on this interval, and are the identity outside.
@@ -52,10 +52,10 @@ class SplineFlow(AbstractDistribution):
         True
     """
 
-    w_in: Float[Array, "layers width dim"]
-    b_in: Float[Array, "layers width"]
-    w_out: Float[Array, "layers dim p width"]
-    b_out: Float[Array, "layers dim p"]
+    w_in: tuple[Float[Array, "width dim"], ...]
+    b_in: tuple[Float[Array, " width"], ...]
+    w_out: tuple[Float[Array, "dim p width"], ...]
+    b_out: tuple[Float[Array, "dim p"], ...]
     orders: tuple[tuple[int, ...], ...] = eqx.field(static=True)
     interval: tuple[float, float] = eqx.field(static=True)
     uniform_base: bool = eqx.field(static=True)
@@ -83,51 +83,52 @@ class SplineFlow(AbstractDistribution):
         size = num_spline_parameters(knots)
         shapes = [(width, dim), (width,), (dim, size, width), (dim, size)]
         bounds = [dim, dim, width, width]
-        arrays = [
-            init_scale
-            * jax.random.uniform(k, (layers, *shape), dtype, -1, 1)
-            / math.sqrt(bound)
-            for k, shape, bound in zip(
+        # One array per layer: the gradient of a stacked array's slices is padded copies.
+        self.w_in, self.b_in, self.w_out, self.b_out = (
+            tuple(
+                init_scale
+                / math.sqrt(bound)
+                * jax.random.uniform(k, shape, dtype, -1, 1)
+                for k in jax.random.split(array_key, layers)
+            )
+            for array_key, shape, bound in zip(
                 jax.random.split(key, 4), shapes, bounds, strict=True
             )
-        ]
-        self.w_in, self.b_in, self.w_out, self.b_out = arrays
+        )
         self.orders = _orders(dim, layers)
         self.interval = (float(interval[0]), float(interval[1]))
         self.uniform_base = uniform_base
         self.shape = (dim,)
 
     def _log_prob(self, x: Array, condition: Array | None = None) -> Scalar:
-        def layer(x, parameters):
-            w_in, b_in, w_out, b_out, order = parameters
-            x = x[order]
-            hidden = jax.nn.relu(w_in @ x + b_in)
-            raw = jnp.einsum("dpw,w->dp", w_out, hidden) + b_out
+        w_in, w_out = self._masked()
+        total = jnp.zeros((), x.dtype)
+        for layer in range(len(self.orders)):
+            hidden = jax.nn.relu(w_in[layer] @ x + self.b_in[layer])
+            raw = w_out[layer] @ hidden + self.b_out[layer]
             x, log_derivative = spline_forward(raw, x, *self.interval)
-            return x, jnp.sum(log_derivative)
-
-        z, log_dets = jax.lax.scan(layer, x, self._layers(), unroll=self._unroll())
-        return self._base_log_prob(z) + jnp.sum(log_dets)
+            total = total + jnp.sum(log_derivative)
+        return self._base_log_prob(x) + total
 
     def _sample_and_log_prob(
         self, key: PRNGKeyArray, condition: Array | None = None
     ) -> tuple[Array, Scalar]:
-        z = self._base_sample(key)
-        x, log_dets = jax.lax.scan(
-            lambda y, parameters: self._invert_layer(y, parameters),
-            z,
-            self._layers(),
-            reverse=True,
-            unroll=self._unroll(),
-        )
-        return x, self._base_log_prob(z) + jnp.sum(log_dets)
+        w_in, w_out = self._masked()
+        z = x = self._base_sample(key)
+        total = jnp.zeros((), x.dtype)
+        for layer in reversed(range(len(self.orders))):
+            x, log_det = self._invert_layer(
+                x, w_in[layer], w_out[layer], self.b_in[layer], self.b_out[layer], layer
+            )
+            total = total + log_det
+        return x, self._base_log_prob(z) + total
 
     def _sample(self, key: PRNGKeyArray, condition: Array | None = None) -> Array:
         return self._sample_and_log_prob(key)[0]
 
-    def _invert_layer(self, y, parameters):
+    def _invert_layer(self, y, w_in, w_out, b_in, b_out, layer):
         """One pass per dimension; each adds only its own input to the hidden layer."""
-        w_in, b_in, w_out, b_out, order = parameters
+        order = self.orders[layer]
 
         def step(hidden, inputs):
             w_in_i, w_out_i, b_out_i, y_i = inputs
@@ -135,32 +136,31 @@ class SplineFlow(AbstractDistribution):
             x_i, log_derivative = spline_inverse(raw, y_i, *self.interval)
             return hidden + w_in_i * x_i, (x_i, log_derivative)
 
-        _, (x, log_derivatives) = jax.lax.scan(
-            step,
-            b_in,
-            (w_in.T, w_out, b_out, y),
-            unroll=min(self.shape[0], _UNROLL_DIMENSIONS),
-        )
-        inverse = jnp.argsort(order)
-        return x[inverse], jnp.sum(log_derivatives)
+        inputs = (w_in.T, w_out, b_out, y)
+        if len(order) <= _UNROLL_DIMENSIONS:
+            hidden, out = b_in, {}
+            for i in order:
+                hidden, out[i] = step(hidden, tuple(leaf[i] for leaf in inputs))
+            x = jnp.stack([out[i][0] for i in range(len(order))])
+            return x, sum(log_derivative for _, log_derivative in out.values())
+        index = jnp.asarray(order)
+        ordered = tuple(leaf[index] for leaf in inputs)
+        _, (x, log_derivatives) = jax.lax.scan(step, b_in, ordered, unroll=4)
+        return x[jnp.asarray(np.argsort(order))], jnp.sum(log_derivatives)
 
-    def _layers(self):
-        """Parameters with the autoregressive masks applied, stacked over layers."""
-        (dim,), width = self.shape, self.b_in.shape[1]
+    def _masked(self) -> tuple[list[Array], list[Array]]:
+        """Weights with the autoregressive masks of each layer's order applied."""
+        (dim,), width = self.shape, self.b_in[0].shape[0]
         hidden_rank = np.arange(width) % max(dim - 1, 1)
-        see = hidden_rank[:, None] >= np.arange(dim)[None, :]
-        use = np.arange(dim)[:, None] > hidden_rank[None, :]
-        dtype = self.w_in.dtype
-        return (
-            self.w_in * jnp.asarray(see, dtype),
-            self.b_in,
-            self.w_out * jnp.asarray(use[:, None, :], dtype),
-            self.b_out,
-            jnp.asarray(self.orders, jnp.int32),
-        )
-
-    def _unroll(self) -> int:
-        return min(len(self.orders), 4)
+        dtype = self.b_in[0].dtype
+        w_in, w_out = [], []
+        for layer, order in enumerate(self.orders):
+            rank = np.argsort(order)
+            see = hidden_rank[:, None] >= rank[None, :]
+            use = rank[:, None, None] > hidden_rank[None, None, :]
+            w_in.append(self.w_in[layer] * jnp.asarray(see, dtype))
+            w_out.append(self.w_out[layer] * jnp.asarray(use, dtype))
+        return w_in, w_out
 
     @property
     def covers_reals(self) -> bool:
@@ -178,8 +178,8 @@ class SplineFlow(AbstractDistribution):
     def _base_sample(self, key: PRNGKeyArray) -> Array:
         if self.uniform_base:
             low, high = self.interval
-            return jax.random.uniform(key, self.shape, self.w_in.dtype, low, high)
-        return jax.random.normal(key, self.shape, self.w_in.dtype)
+            return jax.random.uniform(key, self.shape, self.b_in[0].dtype, low, high)
+        return jax.random.normal(key, self.shape, self.b_in[0].dtype)
 
     def _base_log_prob(self, z: Array) -> Scalar:
         if self.uniform_base:
@@ -190,11 +190,11 @@ class SplineFlow(AbstractDistribution):
 
 
 def _orders(dim: int, layers: int) -> tuple[tuple[int, ...], ...]:
-    """Fixed permutations: first as given, then reversed or shuffled."""
+    """Order of the dimensions in each layer: as given, then reversed or shuffled."""
     rng = np.random.default_rng(dim)
     orders = [np.arange(dim)]
     for _ in range(layers - 1):
-        orders.append(np.arange(dim)[::-1] if dim <= 2 else rng.permutation(dim))
+        orders.append(orders[-1][::-1] if dim <= 2 else rng.permutation(dim))
     return tuple(tuple(int(i) for i in order) for order in orders)
 
 
