@@ -4,6 +4,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from softcvi.cli._reproduce_appendix import (
+    APPENDIX,
+    APPENDIX_EXAMPLES,
+    add_appendix_options,
+    run_appendix,
+)
+
 _WHAT = {
     "metrics": "coverage, log probability and mean accuracy of tasks and methods",
     "slcp": "the four modes of SLCP beside reference draws, alpha 0 included",
@@ -19,7 +26,7 @@ examples:
   softcvi reproduce metrics --recipe default --tasks slcp --methods softcvi-0.75
   softcvi reproduce metrics --reference posteriordb-sbibm --data-dir reference
   softcvi reproduce slcp --runs 6
-
+{examples}
 Finished pieces are on record in the output folder: an interrupted command, given
 again, goes on where it stopped.
 """
@@ -38,16 +45,17 @@ def add_reproduce_parser(commands: Any) -> None:
         >>> args.tasks
         ['slcp', 'garch']
     """
-    listed = "\n".join(f"  {name:<10} {text}" for name, text in _WHAT.items())
+    what = {**_WHAT, **APPENDIX}
+    listed = "\n".join(f"  {name:<15} {text}" for name, text in what.items())
     parser = commands.add_parser(
         "reproduce",
         help="remake the paper's figures, ours beside the published numbers",
         description="Remake the paper's figures and set our numbers beside the "
         "published ones.",
-        epilog=_EPILOG.format(figures=listed),
+        epilog=_EPILOG.format(figures=listed, examples=APPENDIX_EXAMPLES),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("what", choices=tuple(_WHAT), help="which figure")
+    parser.add_argument("what", choices=tuple(what), help="which figure")
     parser.add_argument(
         "--tasks",
         type=_names,
@@ -63,7 +71,9 @@ def add_reproduce_parser(commands: Any) -> None:
     parser.add_argument(
         "--runs", type=int, help="runs of each task and method (50; 1 for slcp)"
     )
-    parser.add_argument("--steps", type=int, default=50_000, help="steps (%(default)s)")
+    parser.add_argument(
+        "--steps", type=int, help="steps (50000; the appendix's figures have their own)"
+    )
     parser.add_argument(
         "--particles",
         type=_numbers,
@@ -76,8 +86,8 @@ def add_reproduce_parser(commands: Any) -> None:
     )
     parser.add_argument(
         "--recipe",
-        default="paper",
-        help="paper (constant rate, no start-up) or default (ours) (%(default)s)",
+        help="paper (constant rate, no start-up) or default (ours) (paper; studies: "
+        "default)",
     )
     parser.add_argument(
         "--reference",
@@ -96,6 +106,7 @@ def add_reproduce_parser(commands: Any) -> None:
     parser.add_argument(
         "--out", type=Path, help="output folder (softcvi-reproduce-FIGURE)"
     )
+    add_appendix_options(parser)
     parser.set_defaults(run=_run)
 
 
@@ -111,14 +122,17 @@ def _run(args: argparse.Namespace) -> None:
     from softcvi import experiments
 
     out = args.out or Path(f"softcvi-reproduce-{args.what}")
+    if args.what in APPENDIX:
+        _print(run_appendix(args, out, _say))
+        return
     several = args.what == "particles"
     if args.particles and len(args.particles) != 1 and not several:
         raise ValueError(f"--particles: one number for {args.what}")
     settings = experiments.Settings(
-        steps=args.steps,
+        steps=50_000 if args.steps is None else args.steps,
         num_particles=args.particles[0] if args.particles else 8,
         negative=args.negative,
-        recipe=args.recipe,
+        recipe=args.recipe or "paper",
         reference=args.reference,
         seed=args.seed,
     )
@@ -138,6 +152,10 @@ def _run(args: argparse.Namespace) -> None:
     result = getattr(experiments, f"reproduce_{args.what}")(
         out, settings=settings, data_dir=args.data_dir, say=_say, **options
     )
+    _print(result)
+
+
+def _print(result: Any) -> None:
     if result.table:
         print(result.table)
     print("written: " + ", ".join(str(path) for path in dict.fromkeys(result.files)))

@@ -19,6 +19,7 @@ from softcvi.experiments.references import AbstractReferenceSource
 from softcvi.experiments.tasks import AbstractTask, RunData, get_task, run_keys
 from softcvi.fitting import AbstractReporter, FitResult, fit_many, paper_optimizer
 from softcvi.guides import AbstractGuide
+from softcvi.objectives import AbstractObjective
 
 Record = dict[str, Any]
 
@@ -56,6 +57,7 @@ def fit_runs(
     settings: Settings,
     source: AbstractReferenceSource,
     *,
+    objective: AbstractObjective | None = None,
     progress: bool | AbstractReporter = True,
 ) -> Fits:
     """Fit a batch of runs.
@@ -69,6 +71,7 @@ def fit_runs(
         runs: The runs' numbers.
         settings: What to run them with.
         source: Where references come from.
+        objective: An objective of your own; by default the one the method names.
         progress: Show a bar.
 
     Example:
@@ -81,6 +84,8 @@ def fit_runs(
         2
     """
     task = get_task(task_name)
+    if objective is None:
+        objective = get_objective(method, settings.num_particles, settings.negative)
     data_key, guide_key, fit_key, metric_key = jr.split(jr.key(settings.seed), 4)
     data = task.data(data_key, runs, source)
     guides = eqx.filter_vmap(task.guide)(run_keys(guide_key, runs))
@@ -88,7 +93,7 @@ def fit_runs(
         run_keys(fit_key, runs),
         task.target(data.observed),
         guides,
-        objective=get_objective(method, settings.num_particles, settings.negative),
+        objective=objective,
         steps=settings.steps,
         batched_target=True,
         batched_guide=True,
@@ -122,6 +127,7 @@ def run_piece(
     source: AbstractReferenceSource,
     records: Records,
     *,
+    objective: AbstractObjective | None = None,
     progress: bool | AbstractReporter = True,
 ) -> list[Record]:
     """Bring the records of a task and method up to so many runs.
@@ -135,6 +141,7 @@ def run_piece(
         settings: What to run them with.
         source: Where references come from.
         records: Where results are kept.
+        objective: An objective of your own, which the method then only names.
         progress: Show a bar.
 
     Returns:
@@ -155,7 +162,15 @@ def run_piece(
     done = {record["run"] for record in records.find(identity)}
     missing = [run for run in range(runs) if run not in done]
     if missing:
-        fits = fit_runs(task_name, method, missing, settings, source, progress=progress)
+        fits = fit_runs(
+            task_name,
+            method,
+            missing,
+            settings,
+            source,
+            objective=objective,
+            progress=progress,
+        )
         records.add(_records(identity, missing, fits, get_task(task_name)))
     return [record for record in records.find(identity) if record["run"] < runs]
 

@@ -14,6 +14,8 @@ from softcvi.experiments.appendix._additive_report import (
     additive_table,
 )
 from softcvi.experiments.appendix._early_stopping import PlainAdam, fit_keeping_best
+from softcvi.experiments.appendix._images import IMAGE_SETS, Images, load_images
+from softcvi.experiments.appendix._negatives import reproduce_negatives
 from softcvi.experiments.appendix._neural_additive import (
     AdditiveSettings,
     fit_additive,
@@ -27,32 +29,76 @@ from softcvi.experiments.appendix._snr import (
     snr_values,
 )
 from softcvi.experiments.appendix._snr_figure import snr_figure
+from softcvi.experiments.appendix._studies import reproduce_study
 from softcvi.experiments.appendix._toy_normal import (
     LogScaleNormal,
     toy_normal_guide,
     toy_normal_target,
 )
+from softcvi.experiments.appendix._vae import (
+    VAE_METHODS,
+    VaeSettings,
+    fit_vae,
+    reproduce_vae,
+)
+from softcvi.experiments.appendix._vae_figure import vae_figure
+from softcvi.experiments.appendix._vae_model import (
+    Decoder,
+    Encoder,
+    bounds,
+    decoded_grid,
+)
+from softcvi.experiments.appendix._variants import (
+    STUDIES,
+    LabelEssNegative,
+    Variant,
+    get_study,
+)
+from softcvi.experiments.appendix._variants_report import (
+    variants_figure,
+    variants_table,
+)
 
 __all__ = [
+    "IMAGE_SETS",
     "SNR_DIMENSIONS",
     "SNR_METHODS",
+    "STUDIES",
+    "VAE_METHODS",
     "AdditiveMetrics",
     "AdditiveSettings",
+    "Decoder",
+    "Encoder",
+    "Images",
+    "LabelEssNegative",
     "LogScaleNormal",
     "PlainAdam",
+    "VaeSettings",
+    "Variant",
     "additive_data",
     "additive_figure",
     "additive_guide",
     "additive_metrics",
     "additive_table",
     "additive_target",
+    "bounds",
+    "decoded_grid",
     "fit_additive",
     "fit_keeping_best",
+    "fit_vae",
+    "get_study",
+    "load_images",
+    "reproduce_negatives",
     "reproduce_neural_additive",
     "reproduce_snr",
+    "reproduce_study",
+    "reproduce_vae",
     "snr_curve",
     "snr_figure",
     "snr_values",
     "toy_normal_guide",
     "toy_normal_target",
+    "vae_figure",
+    "variants_figure",
+    "variants_table",
 ]
