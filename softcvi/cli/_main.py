@@ -19,6 +19,7 @@ from softcvi.cli._errors import (
     CommandError,
     explain,
 )
+from softcvi.cli._fit import add_fit_parser
 from softcvi.cli._references import add_references_parser
 from softcvi.cli._report import add_report_parser
 from softcvi.cli._reproduce import add_reproduce_parser
@@ -57,6 +58,7 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for add in (
         add_demo_parser,
+        add_fit_parser,
         add_report_parser,
         add_reproduce_parser,
         add_references_parser,
