@@ -103,22 +103,23 @@ def _find_bin(
     before, total = jax.lax.split(running, (bins, 1), axis=running.ndim - 1)
     scale = (high - low) * (1.0 - _MIN_WIDTH * bins) / total
     floor = (high - low) * _MIN_WIDTH
-    edges = low + before * scale + floor * jnp.arange(bins, dtype=raw.dtype)
-    derivatives = _MIN_DERIVATIVE + jax.nn.softplus(slopes + _UNIT)
+    number = jnp.arange(bins, dtype=raw.dtype)
 
-    knots = jax.lax.stop_gradient(edges[..., axis, 1:])
-    above = (value[..., None] >= knots).astype(raw.dtype)
+    fixed = jax.lax.stop_gradient((before * scale)[..., axis, 1:])
+    above = (value[..., None] - low >= fixed + floor * number[1:]).astype(raw.dtype)
     first, last = jnp.ones_like(above[..., :1]), jnp.zeros_like(above[..., :1])
     mask = jnp.concatenate([first, above], -1) - jnp.concatenate([above, last], -1)
-    rows = [
-        edges,
-        sizes * scale + floor,
-        derivatives[..., None, :-1],
-        derivatives[..., None, 1:],
-    ]
+    # Everything is picked first and transformed after: one bin, not all of them.
+    rows = [before, sizes, slopes[..., None, :-1], slopes[..., None, 1:]]
     picked = jnp.sum(mask[..., None, :] * jnp.concatenate(rows, axis=-2), axis=-1)
-    x0, y0, width, height, d0, d1 = (
-        part[..., 0] for part in jax.lax.split(picked, (1,) * 6, axis=picked.ndim - 1)
+    corner, size, ends = jax.lax.split(picked, (2, 2, 2), axis=picked.ndim - 1)
+    offset = floor * jnp.sum(above, axis=-1, keepdims=True)
+    corner = low + corner * scale[..., 0] + offset
+    size = size * scale[..., 0] + floor
+    ends = _MIN_DERIVATIVE + jax.nn.softplus(ends + _UNIT)
+    (x0, y0), (width, height), (d0, d1) = (
+        (part[..., 0] for part in jax.lax.split(pair, (1, 1), axis=pair.ndim - 1))
+        for pair in (corner, size, ends)
     )
     return _Bin(x0, width, y0, height, d0, d1)
 
