@@ -1,0 +1,118 @@
+"""The battery of every guide, and of every function that builds one."""
+
+import inspect
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import paramax
+import pytest
+
+from softcvi import DensityTarget, guides
+from softcvi.targets import Structure
+
+
+def sites(dtype):
+    mlp = eqx.nn.MLP(2, 3, 4, 1, key=jax.random.key(1), dtype=dtype)
+    label = guides.NetworkDistribution(mlp, guides.Categorical, (), (2,))
+    mu = guides.DiagonalNormal(jnp.zeros(2, dtype), jnp.ones(2, dtype))
+    tau = guides.DiagonalNormal(jnp.full((), 0.5, dtype), jnp.ones((), dtype))
+    return guides.SiteGuide(
+        {
+            "z": mu,
+            "k": guides.Conditional(label, on=("z",)),
+            "a": guides.Folded(tau),
+            "b": guides.Bernoulli(jnp.zeros(3, dtype)),
+        }
+    )
+
+
+def two(dtype):
+    parts = [guides.mean_field(like(dtype)), guides.student_t(like(dtype))]
+    return guides.MixtureGuide(parts, jnp.array([0.5, -0.5], dtype))
+
+
+def mixed(dtype):
+    guide = guides.MixedGuide(guides.mean_field(like(dtype)), {"k": jnp.zeros((2, 3))})
+    slopes = 0.3 * jax.random.normal(jax.random.key(2), (2, 3, 3), dtype)
+    return eqx.tree_at(lambda g: g.slopes["k"], guide, slopes)
+
+
+def like(dtype):
+    return {"x": np.zeros(2, dtype), "y": np.zeros((), dtype)}
+
+
+CASES = {
+    guides.VectorGuide: lambda t: guides.full_rank(like(t), scale=2.0),
+    guides.SiteGuide: sites,
+    guides.MixtureGuide: two,
+    guides.MixedGuide: mixed,
+}
+SMALL = {"layers": 1, "width": 3, "knots": 1}
+BUILDERS = {
+    guides.mean_field: guides.mean_field,
+    guides.full_rank: guides.full_rank,
+    guides.low_rank: guides.low_rank,
+    guides.student_t: guides.student_t,
+    guides.spline_flow: lambda x: guides.spline_flow(jax.random.key(0), x, **SMALL),
+    guides.coupling_flow: lambda x: guides.coupling_flow(jax.random.key(0), x, **SMALL),
+    guides.mixture: lambda x: guides.mixture([guides.mean_field(x)] * 2),
+    guides.whitened: lambda x: guides.whitened(
+        guides.mean_field(x), jnp.zeros(3), jnp.eye(3)
+    ),
+}
+
+
+def test_the_battery_knows_every_exported_guide(exported):
+    assert exported(guides, guides.AbstractGuide) == set(CASES)
+    public = {getattr(guides, name) for name in guides.__all__}
+    assert {f for f in public if inspect.isfunction(f)} == {*BUILDERS, guides.mixed}
+
+
+@pytest.mark.parametrize("build", BUILDERS, ids=lambda f: f.__name__)
+def test_builders_fit_the_particle(build):
+    guide = BUILDERS[build](like(np.float32))
+    assert Structure(like(np.float32)).difference(guide.structure) is None
+    assert 0 < guide.suggested_rate < 0.1
+    assert guide.covers_reals
+
+
+def test_mixed_needs_the_number_of_values():
+    target = DensityTarget(lambda x: 0.0 * x["k"], {"k": np.zeros(2, np.int32)})
+    with pytest.raises(ValueError, match=r"guide: \['k'\] are discrete"):
+        guides.mixed(target)
+
+
+@eqx.filter_jit
+def program(guide, keys):
+    unwrapped = paramax.unwrap(guide)
+    particles, joint = jax.vmap(unwrapped.sample_and_log_prob)(keys)
+    drawn = jax.vmap(unwrapped.sample)(keys)
+
+    def score(guide):
+        values = jax.vmap(paramax.unwrap(guide).log_prob)(particles)
+        return jnp.sum(values), values
+
+    gradient, again = eqx.filter_grad(score, has_aux=True)(guide)
+    return particles, drawn, joint, again, gradient
+
+
+@pytest.mark.parametrize("cls", CASES, ids=lambda cls: cls.__name__)
+def test_draws_densities_and_gradients(cls, dtype):
+    guide = CASES[cls](dtype)
+    keys = jax.random.split(jax.random.key(0), 16)
+    particles, drawn, joint, again, gradient = program(guide, keys)
+
+    one = jax.tree_util.tree_map(lambda leaf: leaf[0], particles)
+    assert guide.structure.difference(Structure(one)) is None
+    assert Structure(one).dtypes == guide.structure.dtypes
+    assert joint.shape == (16,)
+    assert joint.dtype == again.dtype == dtype
+    rounding = 1e-5 if dtype == jnp.float32 else 1e-12
+    np.testing.assert_allclose(joint, again, rtol=rounding, atol=rounding)
+    for name, leaf in drawn.items():
+        np.testing.assert_allclose(leaf, particles[name], atol=rounding)
+    leaves = [np.asarray(leaf) for leaf in jax.tree_util.tree_leaves(gradient)]
+    assert all(np.all(np.isfinite(leaf)) for leaf in leaves)
+    assert all(np.any(leaf != 0) for leaf in leaves)
