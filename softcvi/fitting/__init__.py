@@ -15,6 +15,7 @@ from softcvi.fitting._optimizer import (
     paper_optimizer,
 )
 from softcvi.fitting._progress import AbstractReporter, Bar, Lines, Silent
+from softcvi.fitting._random import fused
 from softcvi.fitting._result import FitError, FitResult
 from softcvi.fitting._stopping import (
     AbstractStoppingRule,
@@ -49,5 +50,6 @@ __all__ = [
     "enable_compilation_cache",
     "fit",
     "fit_many",
+    "fused",
     "paper_optimizer",
 ]

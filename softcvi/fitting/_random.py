@@ -89,6 +89,16 @@ def fused(key: PRNGKeyArray) -> PRNGKeyArray:
     """The same key with the same numbers, computed elementwise.
 
     Keys of another generator are returned as they are.
+
+    Args:
+        key: A key of JAX's default generator.
+
+    Example:
+        >>> import jax, softcvi
+        >>> key = jax.random.key(0)
+        >>> fast = jax.random.normal(softcvi.fitting.fused(key))
+        >>> bool(fast == jax.random.normal(key))
+        True
     """
     if str(jax.random.key_impl(key)) != "threefry2x32":
         return key
