@@ -1,0 +1,20 @@
+"""Set up the build: where pictures are drawn from, and quiet libraries."""
+
+import os
+import sys
+import warnings
+from pathlib import Path
+
+# Set before JAX is imported: the docs are made on the CPU, wherever that is.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+sys.path.insert(0, str(Path(__file__).parent))
+
+
+def on_pre_build(config) -> None:
+    """Draw without a display, and keep compiled programs for the next build."""
+    import matplotlib as mpl
+    import softcvi
+
+    mpl.use("svg")
+    softcvi.enable_compilation_cache()
+    warnings.filterwarnings("ignore", module="(pymc|pytensor|arviz).*")

@@ -1,0 +1,115 @@
+"""Pictures of the documentation: inline SVG in the colours of the page."""
+
+import html
+import io
+import itertools
+import re
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+
+# A colour that nothing else has; it becomes the page's own text colour.
+_INK = "#010203"
+# Readable on white and on black.
+TRUTH, GUIDE, OTHER, MUTED = "#2e9e4f", "#4a7fe0", "#e8702a", "#8a8f98"
+_numbers = itertools.count()
+
+_STYLE = {
+    "axes.edgecolor": _INK,
+    "axes.labelcolor": _INK,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlecolor": _INK,
+    "axes.titlesize": 10,
+    "figure.facecolor": "none",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.facecolor": "none",
+    "legend.frameon": False,
+    "lines.linewidth": 1.8,
+    "savefig.transparent": True,
+    "svg.fonttype": "none",
+    "text.color": _INK,
+    "xtick.color": _INK,
+    "ytick.color": _INK,
+}
+
+
+def panels(columns: int, rows: int = 1, width: float = 7.6, height: float = 2.6):
+    """A row of axes in the style of the site; returned as figure and flat list."""
+    with mpl.rc_context(_STYLE):
+        figure, axes = plt.subplots(
+            rows, columns, figsize=(width, height * rows), squeeze=False
+        )
+        figure.set_layout_engine("constrained")
+    return figure, list(axes.flat)
+
+
+def show(figure, caption: str) -> None:
+    """Print a figure as inline SVG; the caption is its text alternative too."""
+    text = io.StringIO()
+    number = next(_numbers)
+    with mpl.rc_context({**_STYLE, "svg.hashsalt": f"picture {number}"}):
+        figure.savefig(text, format="svg", metadata={"Date": None})
+    plt.close(figure)
+    svg = text.getvalue()
+    svg = svg[svg.index("<svg") :].replace(_INK, "currentColor")
+    # One page holds several pictures: their identifiers must not meet.
+    svg = re.sub(r'id="', f'id="p{number}-', svg)
+    svg = re.sub(r"(url\(#|href=\"#)", rf"\1p{number}-", svg)
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.S)
+    label = html.escape(caption, quote=True)
+    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+    compact = re.sub(r"\n\s*", "\n", svg)
+    print(f'<figure class="picture">{compact}<figcaption>{label}</figcaption></figure>')
+
+
+def histograms(axis, parts: dict[str, tuple[np.ndarray, str]], bins: int = 60) -> None:
+    """Outlined histograms of several sets of draws on common bins."""
+    everything = np.concatenate([np.ravel(draws) for draws, _ in parts.values()])
+    edges = np.linspace(*np.quantile(everything, [0.002, 0.998]), bins)
+    for label, (draws, colour) in parts.items():
+        draws = np.ravel(draws)
+        axis.hist(draws, edges, density=True, color=colour, alpha=0.2)
+        axis.hist(
+            draws, edges, density=True, color=colour, histtype="step", label=label
+        )
+    axis.set_yticks([])
+    axis.spines["left"].set_visible(False)
+
+
+def cloud(axis, draws: np.ndarray, colour: str, label: str | None = None) -> None:
+    """Draws of two parameters as small dots."""
+    axis.scatter(
+        draws[:, 0],
+        draws[:, 1],
+        s=4,
+        color=colour,
+        alpha=0.35,
+        linewidths=0,
+        label=label,
+        rasterized=False,
+    )
+
+
+def history(result, label: str = "", colour: str = GUIDE, axes=None) -> list:
+    """Excess and label ESS of a fit by step."""
+    if axes is None:
+        figure, axes = panels(2)
+        axes[0].set(xlabel="step", ylabel="excess (nats)", yscale="log")
+        axes[1].set(xlabel="step", ylabel="label ESS", ylim=(0.9, None))
+        axes[0].figure_ = figure
+    rows = result.history
+    axes[0].plot(rows.step, np.maximum(rows.excess, 1e-7), color=colour, label=label)
+    axes[1].plot(rows.step, rows.label_ess, color=colour, label=label)
+    return axes
+
+
+def steps_table(rows: list[dict]) -> None:
+    """Print dicts of equal keys as a Markdown table."""
+    names = list(rows[0])
+    print("| " + " | ".join(names) + " |")
+    print("|" + " --- |" * len(names))
+    for row in rows:
+        print("| " + " | ".join(str(row[name]) for name in names) + " |")
