@@ -136,7 +136,9 @@ class FDivergence(AbstractDivergence):
     f: Callable[[Array], Array]
 
     def __check_init__(self):
-        at_one = float(self.f(jnp.ones(())))
+        # Objectives may be made inside a compiled function; this is a plain number.
+        with jax.ensure_compile_time_eval():
+            at_one = float(self.f(jnp.ones(())))
         if abs(at_one) > 1e-5:
             raise ValueError(
                 f"f: an f-divergence needs f(1) = 0; this one gives {at_one:.3g}. "

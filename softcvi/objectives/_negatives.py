@@ -1,5 +1,6 @@
 """Negative distributions: what the labels and predictions are ratios to."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -34,7 +35,7 @@ class AbstractNegative(eqx.Module):
 def _check_alpha(alpha: float, allow_outside: bool) -> None:
     if isinstance(alpha, jax.core.Tracer):
         return
-    if not bool(jnp.isfinite(alpha)):
+    if not math.isfinite(alpha):
         raise ValueError(f"alpha: must be finite; got {alpha}.")
     if not 0 <= alpha <= 1 and not allow_outside:
         raise ValueError(
