@@ -4,11 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from numpyro import handlers
 from numpyro.infer.util import log_density
 
 from softcvi.experiments import zoo
-from softcvi.experiments.zoo._build import MAX_RHAT, MIN_ESS, latent_sites
+from softcvi.experiments.zoo._build import MAX_RHAT, MIN_ESS, latent_shapes
 from softcvi.experiments.zoo._outcome import Outcome, pareto_khat
 from softcvi.experiments.zoo._table import silent_failures
 
@@ -24,9 +23,7 @@ def test_density_and_gradient_are_finite_at_a_reference_draw(name):
             lambda d: log_density(model.model, model.args, dict(model.kwargs), d)[0]
         )(draw)
 
-    # Stored in single precision, a Cholesky factor's rows miss unit length by 1e-8.
-    with handlers.seed(rng_seed=0):
-        value, gradient = value_and_grad(draw)
+    value, gradient = value_and_grad(draw)
     assert np.isfinite(value)
     assert all(np.isfinite(g).all() for g in gradient.values())
 
@@ -37,11 +34,10 @@ def test_reference_meets_the_bar_and_fits_its_model(name):
     rhat, ess = reference.worst
     assert rhat < MAX_RHAT
     assert ess > MIN_ESS
-    sites = latent_sites(model)
+    shapes = latent_shapes(model)
     for group in ("mean", "sd", "rhat", "ess", "quantiles", "draws"):
-        assert set(getattr(reference, group)) == set(sites)
-    for site, found in sites.items():
-        shape = np.shape(found["value"])
+        assert set(getattr(reference, group)) == set(shapes)
+    for site, shape in shapes.items():
         assert reference.mean[site].shape == shape
         assert reference.draws[site].shape == (1_000, *shape)
         assert np.isfinite(reference.draws[site]).all()

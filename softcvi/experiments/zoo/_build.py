@@ -19,18 +19,29 @@ MAX_RHAT = 1.01
 MIN_ESS = 2_000.0
 
 
-def latent_sites(model: ZooModel) -> dict[str, dict]:
-    """The trace of the model's latent sites (no observations, no deterministics)."""
+def latent_shapes(model: ZooModel) -> dict[str, tuple[int, ...]]:
+    """Shapes of the model's latent sites (no observations, no deterministics).
+
+    Example:
+        >>> from softcvi.experiments import zoo
+        >>> latent_shapes(zoo.get("funnel"))
+        {'v': (), 'x': (9,)}
+    """
+    import jax
     from numpyro import handlers
 
-    trace = handlers.trace(handlers.seed(model.model, 0)).get_trace(
-        *model.args, **model.kwargs
-    )
-    return {
-        name: site
-        for name, site in trace.items()
-        if site["type"] == "sample" and not site["is_observed"]
-    }
+    def latents():
+        trace = handlers.trace(handlers.seed(model.model, 0)).get_trace(
+            *model.args, **model.kwargs
+        )
+        return {
+            name: site["value"]
+            for name, site in trace.items()
+            if site["type"] == "sample" and not site["is_observed"]
+        }
+
+    # Nothing is computed: a prior draw may well overflow.
+    return {name: value.shape for name, value in jax.eval_shape(latents).items()}
 
 
 def build_reference(model: ZooModel, seed: int = 0, effort: float = 1.0) -> Reference:
@@ -55,7 +66,7 @@ def build_reference(model: ZooModel, seed: int = 0, effort: float = 1.0) -> Refe
     by_chain = model.reference.draws(
         model.model, model.args, model.kwargs, seed, effort
     )
-    by_chain = {site: by_chain[site] for site in latent_sites(model)}
+    by_chain = {site: by_chain[site] for site in latent_shapes(model)}
     scored = model.scored(by_chain)
     options = {"chain_axis": 0, "draw_axis": 1}
     rng = np.random.default_rng(seed)

@@ -11,7 +11,6 @@ from numpyro.distributions import biject_to
 from numpyro.infer import init_to_uniform
 from numpyro.infer.util import initialize_model
 
-from softcvi.experiments.zoo._build import latent_sites
 from softcvi.experiments.zoo._model import ZooModel
 
 
@@ -61,7 +60,7 @@ def unconstrain(model: ZooModel, key: jax.Array) -> Unconstrained:
         start=start,
         unravel=unravel,
         transforms={
-            name: biject_to(site["fn"].support)
-            for name, site in latent_sites(model).items()
+            name: biject_to(info.model_trace[name]["fn"].support)
+            for name in info.param_info.z
         },
     )
