@@ -134,7 +134,9 @@ def _needs_values(call: ModelCall) -> bool:
 
 def draw_improper(site: dict) -> Any:
     """For ``substitute``: a value for a site whose prior cannot be drawn from."""
-    if site["type"] != "sample" or site["is_observed"] or not _is_improper(site["fn"]):
+    if site["type"] != "sample" or site["is_observed"] or site["value"] is not None:
+        return None
+    if not _is_improper(site["fn"]):
         return None
     numpyro = require("numpyro", "numpyro")
     return numpyro.infer.init_to_uniform(site)

@@ -68,13 +68,19 @@ class NumPyroGuide(AbstractGuide):
         return constrained(self.params, self.param_transforms)
 
 
-def numpyro_guide(guide: Callable, target: NumPyroTarget) -> NumPyroGuide:
+def numpyro_guide(
+    guide: Callable, target: NumPyroTarget, params: dict[str, Any] | None = None
+) -> NumPyroGuide:
     """Use a NumPyro guide, or one of its AutoGuides, with ``softcvi.fit``.
+
+    With the parameters that ``SVI`` found, ``softcvi.Posterior(guide, target)`` gives
+    k-hat, importance-corrected draws and an ArviZ tree of that fit.
 
     Args:
         guide: A function with ``numpyro.param`` and ``numpyro.sample`` for every latent
             site of the model, or an AutoGuide of that model.
         target: The target made from the model by ``from_numpyro``.
+        params: Values of the guide's parameters, such as ``SVI(...).run(...).params``.
 
     Example:
         >>> import jax, jax.numpy as jnp, numpyro, numpyro.distributions as dist
@@ -107,12 +113,12 @@ def numpyro_guide(guide: Callable, target: NumPyroTarget) -> NumPyroGuide:
                 f"guide: site '{name}' has shape {value.shape} in the fitting space "
                 f"where the model has {leaf.shape}."
             )
-    params, transforms = split_params(trace)
+    unconstrained, transforms = split_params(trace, params or {})
     prefix = getattr(guide, "prefix", None)
     joint = f"_{prefix}_latent" if prefix is not None else None
     return NumPyroGuide(
         call=call,
-        params=params,
+        params=unconstrained,
         param_transforms=transforms,
         space=target.space,
         joint_site=joint if joint in trace else None,

@@ -105,18 +105,21 @@ def _check_observed(observed: dict[str, dict]) -> None:
         if value.dtype.kind != "f" or not np.any(np.isnan(value)):
             continue
         # A masked NaN does no harm: its log density is replaced, not computed away.
-        if not np.any(np.isnan(np.asarray(_masked_log_prob(site)))):
+        if np.all(np.isfinite(np.asarray(_masked_log_prob(site)))):
             continue
         raise ValueError(
             f"model: the observed site '{name}' has {int(np.isnan(value).sum())} NaN "
-            f"among {value.size} values, which makes the log density NaN everywhere. "
+            f"among {value.size} values, so the log density is finite nowhere. "
             "Drop these data, or mask them: with numpyro.handlers.mask(mask=~isnan)."
         )
 
 
 def _masked_log_prob(site: dict) -> Any:
     numpyro = require("numpyro", "numpyro")
-    log_prob = site["fn"].log_prob(jnp.asarray(site["value"]))
+    with warnings.catch_warnings():
+        # NumPyro warns of NaN without saying where; our error names the site.
+        warnings.simplefilter("ignore")
+        log_prob = site["fn"].log_prob(jnp.asarray(site["value"]))
     return numpyro.distributions.util.scale_and_mask(log_prob, site["scale"])
 
 

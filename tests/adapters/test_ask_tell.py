@@ -1,0 +1,121 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import paramax
+import pytest
+
+import softcvi
+from softcvi.adapters import AskTellSession
+
+DIM = 10
+RNG = np.random.default_rng(0)
+FACTOR = RNG.normal(size=(DIM, DIM))
+SCALES = np.exp(0.5 * RNG.normal(size=DIM))
+COVARIANCE = (FACTOR @ FACTOR.T / DIM + 0.3 * np.eye(DIM)) * np.outer(SCALES, SCALES)
+MEAN = RNG.normal(size=DIM)
+PRECISION = np.linalg.inv(COVARIANCE)
+
+
+def log_density(x):
+    shift = np.asarray(x, np.float64) - MEAN
+    return -0.5 * np.einsum("ni,ij,nj->n", shift, PRECISION, shift)
+
+
+def forward_kl(guide):
+    """KL from the target to a full-rank normal guide, exactly."""
+    distribution = paramax.unwrap(guide).distribution
+    factor = np.asarray(distribution._factor(), np.float64)
+    spread = factor @ COVARIANCE @ factor.T
+    shift = factor @ (MEAN - np.asarray(distribution.loc, np.float64))
+    log_det = np.linalg.slogdet(spread)[1]
+    return 0.5 * (np.trace(spread) + shift @ shift - DIM - log_det)
+
+
+def single_use_evaluations(rate, limit=6000, every=50):
+    """Evaluations of the plain run until it has come, and stays, below 0.05."""
+    precision = jnp.asarray(PRECISION, jnp.float32)
+    mean = jnp.asarray(MEAN, jnp.float32)
+    target = softcvi.DensityTarget(
+        lambda x: -0.5 * (x - mean) @ precision @ (x - mean), jnp.zeros(DIM)
+    )
+    import optax
+
+    algorithm = softcvi.adapters.as_blackjax(target, optimizer=optax.adam(rate))
+    guide = softcvi.guides.full_rank(target)
+    static = __import__("equinox").partition(
+        guide, __import__("equinox").is_inexact_array
+    )[1]
+
+    @jax.jit
+    def run(state, keys):
+        return jax.lax.scan(lambda s, k: algorithm.step(k, s), state, keys)[0]
+
+    state, distances = algorithm.init(), []
+    for i in range(limit // every):
+        keys = jax.random.split(jax.random.fold_in(jax.random.key(0), i), every)
+        state = run(state, keys)
+        fitted = __import__("equinox").combine(state.params, static)
+        distances.append(forward_kl(fitted))
+    below = np.array(distances) <= 0.05
+    if not below[-1] or not np.all(np.isfinite(distances)):
+        return np.inf
+    first = len(below) - np.argmin(below[::-1]) if not below.all() else 0
+    return (first + 1) * every * 8
+
+
+def test_a_third_of_the_evaluations_of_the_single_use_run():
+    best = min(single_use_evaluations(rate) for rate in (0.005, 0.01, 0.02, 0.05))
+    guide = softcvi.guides.full_rank(jnp.zeros(DIM))
+    session = AskTellSession(jax.random.key(1), guide, budget=300)
+    while session.remaining:
+        session.tell(log_density(session.ask(20)))
+    assert forward_kl(session.guide) <= 0.05
+    assert session.evaluations == 300
+    assert session.evaluations <= best / 3
+    sample = session.importance()
+    assert sample.khat < 0.7
+    evidence = 0.5 * np.linalg.slogdet(2 * np.pi * COVARIANCE)[1]
+    np.testing.assert_allclose(sample.log_evidence, evidence, atol=0.2)
+
+
+def make_session(tmp_path, budget):
+    guide = softcvi.guides.mean_field({"a": jnp.zeros(2), "b": jnp.zeros(())})
+    space = softcvi.targets.UnconstrainedSpace({"b": softcvi.targets.positive()})
+    path = tmp_path / "evaluations.softcvi"
+    return AskTellSession(
+        jax.random.key(0), guide, budget=budget, space=space, steps=100, path=path
+    )
+
+
+def test_nothing_paid_for_is_lost(tmp_path):
+    session = make_session(tmp_path, budget=64)
+
+    def simulate(points):
+        assert np.all(points["b"] > 0)
+        a, b = points["a"], points["b"]
+        # A gamma in b, on its own scale: the Jacobian is the session's business.
+        return -0.5 * np.sum((a - 1.0) ** 2, axis=1) + 4 * np.log(b) - 5 * b
+
+    for _ in range(3):
+        session.tell(simulate(session.ask(16)))
+    again = make_session(tmp_path, budget=64)
+    assert again.evaluations == 48
+    assert again.remaining == 16
+    for resumed in (session, again):
+        resumed.tell(simulate(resumed.ask(16)))
+    np.testing.assert_array_equal(session.importance().log_q, again.importance().log_q)
+    draws = again.posterior.sample(jax.random.key(1), 2000)
+    np.testing.assert_allclose(draws["a"].mean(0), 1.0, atol=0.3)
+    np.testing.assert_allclose(draws["b"].mean(), 1.0, atol=0.3)
+    with pytest.raises(ValueError, match="budget of 64 evaluations is used up"):
+        session.ask(1)
+
+
+def test_what_is_told_must_match_what_was_asked(tmp_path):
+    session = make_session(tmp_path, budget=10)
+    session.ask(3)
+    with pytest.raises(ValueError, match="3 points are pending"):
+        session.tell(np.zeros(4))
+    session.tell([np.nan, -1.0, -np.inf])
+    assert session.evaluations == 3
+    assert len(session.ask(100)["b"]) == 7
