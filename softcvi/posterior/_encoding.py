@@ -6,6 +6,7 @@ file from elsewhere cannot run code of its own.
 
 import dataclasses
 import importlib
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -80,7 +81,12 @@ class Encoder:
         if dataclasses.is_dataclass(cls):
             fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(cls)}
         else:
-            fields = dict(vars(value))
+            # NumPyro's transforms keep a weak reference to their inverse as a cache.
+            fields = {
+                k: v
+                for k, v in vars(value).items()
+                if not isinstance(v, weakref.ReferenceType)
+            }
         encoded = {k: self.encode(v, f"{path}.{k}") for k, v in fields.items()}
         return {"object": _name_of(cls, path), "fields": encoded}
 
