@@ -37,10 +37,10 @@ def read_data(path: Path) -> dict[str, Any]:
         return reader(path)
     except CommandError:
         raise
-    except (ValueError, OSError, KeyError, StopIteration) as error:
+    except (ValueError, OSError, LookupError) as error:
         what = path.suffix[1:].upper()
         raise CommandError(
-            f"{path}: not a readable {what} file ({error or 'it is empty'})."
+            f"{path}: not a readable {what} file ({error})."
         ) from error
 
 

@@ -72,7 +72,7 @@ def load_target(path: Path, name: str, data: Mapping[str, Any], kind: str = "aut
     except CommandError:
         raise
     except Exception as error:
-        where = in_file(error, path) or f"{path.name}:{name}: {error}"
+        where = in_file(error, path.resolve()) or f"{path.name}:{name}: {error}"
         raise CommandError(f"{where}\n(read as a {kind} model; see --kind)") from error
 
 

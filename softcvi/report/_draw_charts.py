@@ -184,7 +184,11 @@ def picture_chart(views: Sequence[FitView]) -> Chart | None:
         return None
     a, b = pair
     reference = reference_of(views)
-    samples = [(style_of(v.method), v.label, v.columns) for v in views]
+    samples = [
+        (style_of(view.method), view.label, view.columns)
+        for view in views
+        if {a, b} <= set(view.columns)
+    ]
     if reference is not None and {a, b} <= set(reference):
         style = METHOD_STYLES["reference"]
         samples.insert(0, (style, style.label, reference))

@@ -64,7 +64,7 @@
   for (const button of document.querySelectorAll(".enlarge")) {
     button.addEventListener("click", () => {
       const figure = button.closest("figure");
-      const copy = figure.querySelector(".drawing svg").cloneNode(true);
+      const copy = figure.querySelector(".drawing > svg").cloneNode(true);
       copy.removeAttribute("style");
       copy.removeAttribute("aria-labelledby");
       for (const marked of copy.querySelectorAll("[id]")) marked.removeAttribute("id");

@@ -1,0 +1,138 @@
+"""``softcvi fit``: what it writes, resumes and refuses."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+
+import softcvi
+from softcvi.cli import _fit, _fit_run, main
+from softcvi.fitting import AbstractReporter
+
+FILES = {"result.json", "draws.csv", "posterior.softcvi", "draws.nc", "report.html"}
+
+
+class InterruptAfter(AbstractReporter):
+    """Ctrl-C at the first report, as a user's would arrive between chunks."""
+
+    def begin(self, description, total):
+        pass
+
+    def update(self, step, rate, numbers):
+        raise KeyboardInterrupt
+
+    def end(self):
+        pass
+
+
+def fit(density, out, *options):
+    model = f"{density}:log_prob"
+    argv = ["fit", model, "--guide", "mean-field", "--steps", "400", "--out", str(out)]
+    return main([*argv, *options])
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    from tests.cli.conftest import DENSITY
+
+    folder = tmp_path_factory.mktemp("fit")
+    path = folder / "density.py"
+    path.write_text(DENSITY)
+    reference = folder / "reference.npz"
+    np.savez(reference, x=np.random.default_rng(0).normal(1.0, 1.0, (500, 2)))
+    out = folder / "out"
+    assert fit(path, out, "--quiet", "--reference", str(reference)) == 0
+    return path, out, reference
+
+
+def test_everything_is_written(finished):
+    _, out, _ = finished
+    assert {file.name for file in out.iterdir()} == FILES
+    facts = json.loads((out / "result.json").read_text())
+    assert facts["level"] == "trusted"
+    assert facts["settings"]["guide"] == "mean-field"
+    assert facts["versions"]["jax"] == jax.__version__
+    posterior = softcvi.load(out / "posterior.softcvi")
+    draws = posterior.sample(jax.random.key(0), 2000)["x"]
+    # Three standard errors of 2000 draws, and the fit's own error.
+    assert np.allclose(draws.mean(axis=0), 1.0, atol=0.15)
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "This answer can be trusted." in page
+    assert "Coverage" in page
+
+
+def test_netcdf_is_read_by_arviz(finished):
+    xarray = pytest.importorskip("xarray")
+    tree = xarray.open_datatree(finished[1] / "draws.nc", engine="h5netcdf")
+    assert tree["posterior"]["x"].shape == (1, 4000, 2)
+    tree.close()
+
+
+def test_a_fit_is_not_overwritten_by_accident(finished, capsys):
+    path, out, _ = finished
+    assert fit(path, out) == 2
+    assert "--resume" in capsys.readouterr().err
+    assert fit(path, out, "--resume") == 0
+    assert "finished already" in capsys.readouterr().out
+
+
+def test_report_from_disk(finished, tmp_path, capsys):
+    _, out, reference = finished
+    page = tmp_path / "one.html"
+    argv = ["report", str(out), "--reference", str(reference), "--out", str(page)]
+    assert main(argv) == 0
+    assert "Coverage" in page.read_text(encoding="utf-8")
+    assert main(["report", str(out), str(out), "--out", str(tmp_path / "many")]) == 0
+    assert (tmp_path / "many" / "index.html").exists()
+    assert main(["report", str(out), str(out), "--out", "x.html"]) == 2
+    assert "--together" in capsys.readouterr().err
+
+
+def test_ctrl_c_keeps_what_was_reached_and_resume_ends_the_same(
+    density, tmp_path, monkeypatch, capsys
+):
+    with monkeypatch.context() as patch:
+        patch.setattr(_fit_run, "make_reporter", lambda *_: InterruptAfter())
+        assert fit(density, tmp_path / "cut") == 130
+    assert "--resume" in capsys.readouterr().out
+    names = {file.name for file in (tmp_path / "cut").iterdir()}
+    assert names == FILES | {"checkpoint.npz"}
+    facts = json.loads((tmp_path / "cut" / "result.json").read_text())
+    assert facts["status"] == "interrupted"
+    assert 0 < facts["steps"] < 400
+    assert fit(density, tmp_path / "cut", "--resume", "--quiet") == 0
+    assert {file.name for file in (tmp_path / "cut").iterdir()} == FILES
+    assert fit(density, tmp_path / "whole", "--json", "--quiet") == 0
+    whole = json.loads(capsys.readouterr().out)
+    facts = json.loads((tmp_path / "cut" / "result.json").read_text())
+    assert facts["estimates"] == whole["estimates"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--objective", "elbo", "--alpha", "1"), "--alpha"),
+        (("--data", "gone.json"), "gone.json: no such file"),
+        (("--steps", "0"), "steps"),
+        (("--resume",), "nothing to go on from"),
+    ],
+)
+def test_bad_input_is_two_and_a_line(density, tmp_path, capsys, options, message):
+    assert fit(density, tmp_path / "out", *options) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.splitlines()) <= 2
+
+
+def test_an_error_inside_the_density_names_the_line(density, tmp_path, capsys):
+    argv = ["fit", f"{density}:broken", "--out", str(tmp_path / "out")]
+    assert main(argv) in (1, 2)
+    assert "density.py:15: NameError" in capsys.readouterr().err
+
+
+def test_double_precision_is_put_back():
+    before = jax.config.jax_enable_x64
+    with _fit._precision(True):
+        assert jax.config.jax_enable_x64
+    assert jax.config.jax_enable_x64 == before

@@ -1,0 +1,121 @@
+"""The frame: help, exit codes, errors in a line, completion."""
+
+import logging
+import subprocess
+import warnings
+
+import pytest
+
+from softcvi.cli import main
+from softcvi.cli._errors import CommandError, explain
+from softcvi.cli._terminal import quiet_libraries
+
+COMMANDS = (
+    "demo",
+    "fit",
+    "report",
+    "reproduce",
+    "references",
+    "bench",
+    "completion",
+)
+
+
+def test_help_lists_every_command_and_the_exit_codes(capsys):
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert all(command in text for command in COMMANDS)
+    assert "130 interrupted" in text
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_with_examples(command, capsys):
+    assert main([command, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "examples:" in text
+    assert "--traceback" in text
+
+
+def test_version(capsys):
+    import softcvi
+
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.strip() == f"softcvi {softcvi.__version__}"
+
+
+@pytest.mark.parametrize("argv", [[], ["fly"], ["fit"], ["bench", "--suite", "none"]])
+def test_bad_usage_is_two(argv, capsys):
+    assert main(argv) == 2
+    assert "usage:" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "code"),
+    [
+        (CommandError("data.json: no such file."), "data.json: no such file.", 2),
+        (ValueError("steps: must be at least 1."), "steps: must be at least 1.", 2),
+        (FileNotFoundError(2, "No such file", "a.npz"), "a.npz: no such file", 2),
+        (RuntimeError("boom"), "RuntimeError: boom", 1),
+        (
+            ModuleNotFoundError("No module named 'pymc'", name="pymc"),
+            "No module named 'pymc'. Install it, for example with: "
+            "pip install 'softcvi[pymc]'",
+            1,
+        ),
+    ],
+)
+def test_errors_are_a_line_with_a_code(error, text, code):
+    assert explain(error) == (text, code)
+
+
+def test_a_traceback_is_shown_only_if_asked_for(tmp_path, capsys):
+    assert main(["report", str(tmp_path)]) == 2
+    short = capsys.readouterr().err
+    assert "result.json" in short
+    assert "Traceback" not in short
+    assert main(["report", str(tmp_path), "--traceback"]) == 2
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_commands_and_options(shell, capsys):
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert all(command in script for command in COMMANDS)
+    assert "until-khat" in script
+    assert "snis-fkl" in script
+    if shell == "bash":
+        subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+
+
+def test_bash_completes_choices(capsys):
+    assert main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out
+    words = "COMP_WORDS=(softcvi fit m.py --guide f); COMP_CWORD=4; _softcvi"
+    run = subprocess.run(
+        ["bash", "-c", f'{script}\n{words}; echo "${{COMPREPLY[@]}}"'],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.split() == ["full-rank", "flow"]
+
+
+def test_other_libraries_stay_quiet_and_are_put_back(caplog):
+    with quiet_libraries():
+        warnings.warn("an old function", DeprecationWarning, stacklevel=1)
+        logging.getLogger("pytensor").warning("no BLAS")
+    assert not caplog.records
+    with pytest.warns(UserWarning, match="heard"):
+        warnings.warn("heard again", UserWarning, stacklevel=1)
+    logging.getLogger("pytensor").warning("heard")
+    assert len(caplog.records) == 1
+
+
+def test_a_suite_that_is_not_there_says_so(capsys, monkeypatch):
+    import softcvi.experiments
+
+    monkeypatch.setitem(__import__("sys").modules, "softcvi.experiments.bench", None)
+    monkeypatch.delattr(softcvi.experiments, "bench", raising=False)
+    assert main(["bench", "--suite", "growth"]) == 1
+    assert "--suite growth" in capsys.readouterr().err

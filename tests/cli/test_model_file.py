@@ -1,0 +1,144 @@
+"""Models and data in files: what they are taken for, and what is said if wrong."""
+
+import numpy as np
+import pytest
+
+from softcvi.cli._data import read_data, read_draws
+from softcvi.cli._errors import CommandError
+from softcvi.cli._model_file import load_target, split_name
+
+NUMPYRO = """\
+import numpyro
+import numpyro.distributions as dist
+
+
+def model(y, sigma=1.0):
+    mu = numpyro.sample("mu", dist.Normal(0, 5))
+    numpyro.sample("y", dist.Normal(mu, sigma), obs=y)
+"""
+PYMC = """\
+import pymc as pm
+
+
+def model(y):
+    with pm.Model() as made:
+        mu = pm.Normal("mu", 0, 5)
+        pm.Normal("y", mu, 1, observed=y)
+    return made
+"""
+TARGET = """\
+import jax.numpy as jnp
+from softcvi import DensityTarget
+
+ready = DensityTarget(lambda t: -jnp.sum(t["x"] ** 2), {"x": jnp.zeros(2)})
+
+
+def made(n):
+    return DensityTarget(lambda t: -jnp.sum(t["x"] ** 2), {"x": jnp.zeros(n)})
+"""
+
+
+def write(tmp_path, text, name="model.py"):
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+def test_names():
+    assert split_name("a/b.py:f")[1] == "f"
+    assert split_name("a/b.py")[1] == "model"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "data", "sites"),
+    [
+        (NUMPYRO, "model", {"y": np.ones(3)}, ("mu",)),
+        (TARGET, "ready", {}, ("x",)),
+        (TARGET, "made", {"n": 3}, ("x",)),
+    ],
+)
+def test_kinds_are_found_out(tmp_path, text, name, data, sites):
+    target = load_target(write(tmp_path, text), name, data)
+    assert tuple(target.structure.names) == sites
+
+
+def test_pymc_is_found_out(tmp_path):
+    pytest.importorskip("pymc")
+    target = load_target(write(tmp_path, PYMC), "model", {"y": np.ones(3)})
+    assert tuple(target.structure.names) == ("mu",)
+
+
+def test_densities_take_data(density):
+    target = load_target(density, "with_data", {"m": np.ones(2)})
+    assert float(target.log_density({"x": np.ones(2)})) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("nothing", {}, "has no 'nothing'. It defines: log_prob, with_data, broken"),
+        ("with_data", {}, "takes data"),
+        ("log_prob", {"m": 1}, "takes one argument"),
+    ],
+)
+def test_what_is_wrong_with_a_density_is_said(density, name, data, message):
+    with pytest.raises(CommandError, match=message):
+        load_target(density, name, data)
+
+
+def test_what_is_wrong_with_arguments_is_said(tmp_path):
+    path = write(tmp_path, NUMPYRO)
+    with pytest.raises(CommandError, match="needs y"):
+        load_target(path, "model", {})
+    with pytest.raises(CommandError, match="takes no z; it takes y, sigma"):
+        load_target(path, "model", {"z": 1})
+
+
+def test_errors_of_the_file_carry_its_line(tmp_path):
+    with pytest.raises(CommandError, match=r"model.py:2: ZeroDivisionError"):
+        load_target(write(tmp_path, "a = 1\nb = a / 0\n"), "model", {})
+    with pytest.raises(CommandError, match=r"model.py:1: SyntaxError"):
+        load_target(write(tmp_path, "def f(:\n"), "model", {})
+    path = write(tmp_path, "import numpyro\ndef model():\n    return gone\n")
+    with pytest.raises(CommandError, match=r"model.py:3: NameError.*gone"):
+        load_target(path, "model", {})
+
+
+def test_data_in_three_formats(tmp_path):
+    (tmp_path / "a.json").write_text('{"n": 2, "y": [[1, 2], [3, 4]]}')
+    (tmp_path / "a.csv").write_text("y,kind\n1.5,a\n2.5,b\n")
+    np.savez(tmp_path / "a.npz", y=np.arange(3))
+    assert read_data(tmp_path / "a.json")["y"].shape == (2, 2)
+    assert read_data(tmp_path / "a.json")["n"] == 2
+    assert read_data(tmp_path / "a.csv")["y"].tolist() == [1.5, 2.5]
+    assert read_data(tmp_path / "a.csv")["kind"].tolist() == ["a", "b"]
+    assert read_data(tmp_path / "a.npz")["y"].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.json", "{", "not a readable JSON"),
+        ("a.json", "[1]", "expected an object"),
+        ("a.json", '{"y": [1, [2]]}', "'y' is not a rectangular"),
+        ("a.csv", "", "not a readable CSV"),
+        ("a.csv", "a,b\n1\n", "line 2"),
+        ("a.txt", "1", "unknown kind"),
+    ],
+)
+def test_bad_data_names_the_file(tmp_path, name, text, message):
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(CommandError, match=message) as caught:
+        read_data(path)
+    assert name in str(caught.value)
+
+
+def test_draws_are_gathered(tmp_path):
+    path = tmp_path / "draws.csv"
+    path.write_text('mu,"b[0,0]","b[0,1]"\n1,2,3\n4,5,6\n')
+    draws = read_draws(path)
+    assert draws["b"].tolist() == [[[2, 3]], [[5, 6]]]
+    (tmp_path / "uneven.json").write_text('{"a": [1, 2], "b": [1]}')
+    with pytest.raises(CommandError, match="same length"):
+        read_draws(tmp_path / "uneven.json")
