@@ -53,12 +53,15 @@ class Axes:
         if not self.x[1] > self.x[0]:
             self.x = (self.x[0] - 0.5, self.x[0] + 0.5)
 
-    def line(self, xs, ys, style: Style, width: float = 1.8) -> None:
+    def line(
+        self, xs, ys, style: Style, width: float = 1.8, opacity: float = 1.0
+    ) -> None:
         """A line through points; gaps where numbers are missing."""
         dash = f' stroke-dasharray="{style.dash}"' if style.dash else ""
         self._marks.append(
             f'<path d="{self._path(xs, ys)}" fill="none" stroke="{style.colour}" '
-            f'stroke-width="{width}" stroke-linejoin="round"{dash}/>'
+            f'stroke-width="{width}" stroke-opacity="{opacity:g}" '
+            f'stroke-linejoin="round"{dash}/>'
         )
 
     def area(self, xs, ys, style: Style, opacity: float = 0.25) -> None:

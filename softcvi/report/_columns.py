@@ -111,7 +111,7 @@ def density(
     spread = min(np.std(column), (quartiles[1] - quartiles[0]) / 1.34) or np.std(column)
     effective = 1 / np.sum(weights**2)
     # Less than Silverman's rule, which smears several modes into one.
-    kernel_sd = max(0.6 * spread * effective**-0.2, 1.5 * width)
+    kernel_sd = max(0.8 * spread * effective**-0.2, 1.5 * width)
     reach = int(np.ceil(4 * kernel_sd / width))
     offsets = np.arange(-reach, reach + 1) * width
     kernel = np.exp(-0.5 * (offsets / kernel_sd) ** 2)

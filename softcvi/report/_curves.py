@@ -1,5 +1,6 @@
 """Training curves: excess, label ESS and ELBO by step."""
 
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -48,7 +49,10 @@ def _curve(name: str, views: Sequence[FitView]) -> Chart:
             if view.log_evidence is not None and np.isfinite(view.log_evidence):
                 axes.rule((0, last_step), (view.log_evidence,) * 2)
     for view, values in zip(views, series, strict=True):
-        axes.line(view.history["step"], values, style_of(view.method))
+        style = style_of(view.method)
+        raw = dataclasses.replace(style, dash="")
+        axes.line(view.history["step"], values, raw, width=0.8, opacity=0.3)
+        axes.line(view.history["step"], _smooth(values), style)
     words = [f"{_NAMES[name]} by step: {_MEANING[name]}."]
     words += [_ending(name, view) for view in views]
     return Chart(
@@ -68,6 +72,20 @@ def _legend(name: str, views: Sequence[FitView]) -> tuple[Style, ...]:
     if name == "elbo" and any(view.log_evidence is not None for view in views):
         styles[Style("log evidence", "#808a94", "2 3")] = None
     return tuple(styles)
+
+
+def _smooth(values: np.ndarray) -> np.ndarray:
+    """Running medians, which a single wild step does not move."""
+    reach = max(1, len(values) // 40)
+    if len(values) < 40:
+        return values
+    padded = np.pad(values, reach, constant_values=np.nan)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * reach + 1)
+    smooth = np.full(len(values), np.nan)
+    known = np.isfinite(windows).any(axis=1)
+    finite = np.where(np.isfinite(windows[known]), windows[known], np.nan)
+    smooth[known] = np.nanmedian(finite, axis=1)
+    return smooth
 
 
 def _transform(name: str, values: np.ndarray) -> np.ndarray:
@@ -97,10 +115,7 @@ def _range(name, series, views) -> tuple[float, float]:
 
 
 def _ending(name: str, view: FitView) -> str:
-    tail = view.history[name][-max(1, len(view.history[name]) // 10) :]
-    tail = tail[np.isfinite(tail)]
-    value = float(tail.mean()) if tail.size else None
-    return f"{view.label} ends at {number(value)}."
+    return f"{view.label} ends at {number(view.last(name))}."
 
 
 def _rows(name: str, views: Sequence[FitView]) -> tuple[tuple[str, ...], ...]:

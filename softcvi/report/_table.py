@@ -123,7 +123,8 @@ def estimates_table(views: Sequence[FitView]) -> Table:
         cells = (Cell(number(value, 4), _key(value)) for value in values)
         rows.append((Cell(name, name), *cells))
     left_out = len(views[0].columns) - len(rows)
-    caption = "Estimates" + (f" ({left_out} more in draws.csv)" if left_out else "")
+    caption = "Mean and standard deviation of every parameter"
+    caption += f" ({left_out} more are in the draws)" if left_out else ""
     return Table(caption, tuple(header), tuple(rows))
 
 

@@ -22,7 +22,8 @@ def versions() -> dict[str, str]:
         except importlib.metadata.PackageNotFoundError:
             continue
     device = jax.devices()[0]
-    found["device"] = f"{device.platform} {device.device_kind}".strip()
+    names = dict.fromkeys((device.platform, device.device_kind))
+    found["device"] = " ".join(name for name in names if name)
     found["system"] = f"{platform.system()} {platform.machine()}"
     found["float64"] = "yes" if jax.config.jax_enable_x64 else "no"
     return found

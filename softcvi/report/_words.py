@@ -67,7 +67,7 @@ def advice(view: FitView) -> list[str]:
         if view.khat is not None and view.khat <= 0.7:
             tips.append("Corrected draws are better: posterior.resample(key, n).")
         else:
-            tips.append("Try a richer guide, such as full-rank or a flow.")
+            tips.append("Try a richer guide, such as a flow, or more steps.")
     if "reference" in reasons:
         tips.append("Compare another guide, objective or seed with the reference.")
     if "label" in reasons:
