@@ -80,7 +80,8 @@ class Checkpoint:
         if not path.exists():
             return None
         try:
-            with np.load(path, allow_pickle=False) as stored:
+            # Opened here, because NumPy leaves a damaged file open.
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
                 identity = str(stored["identity"])
                 step = int(stored["step"])
                 leaves, treedef = jax.tree_util.tree_flatten(state)
@@ -91,8 +92,8 @@ class Checkpoint:
             ) from error
         if identity != fingerprint(run, state):
             raise ValueError(
-                f"checkpoint: {path} belongs to another fit (key, steps, data, guide or "
-                "objective differ). Give another path, or delete it to start afresh."
+                f"checkpoint: {path} belongs to another fit (key, steps, data, guide "
+                "or objective differ). Give another path, or delete it to start afresh."
             )
         restored = [
             jax.numpy.asarray(array, leaf.dtype)
