@@ -10,7 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray, PyTree
 
-from softcvi.fitting._checks import check_guide, check_steps, check_target
+from softcvi.fitting._checks import (
+    check_guide,
+    check_steps,
+    check_support,
+    check_target,
+)
 from softcvi.fitting._drive import Outcome, drive
 from softcvi.fitting._fit import make_result
 from softcvi.fitting._loop import Run, advance_many, prepare
@@ -47,6 +52,8 @@ def fit_many(
     throw: bool = False,
 ) -> list[FitResult]:
     """Fit once per key, all in one compiled program.
+
+    With ``start=None`` a run draws the same numbers as ``fit`` with its key does.
 
     A run that fails (no finite label, not a number) keeps its last finite state and
     says so in its status; the others are not touched.
@@ -90,6 +97,7 @@ def fit_many(
     one_guide = _first(guide) if batched_guide else guide
     check_target(one_target, objective)
     check_guide(one_guide, one_target)
+    check_support(keys[0], one_guide, one_target)
     optimizer = as_optimizer(optimizer, learning_rate, one_guide.suggested_rate)
     steps = stopping.limit_steps(steps, objective.num_particles)
 
@@ -170,8 +178,9 @@ def _newton_possible(guide: AbstractGuide, target: AbstractTarget) -> bool:
 
 
 def _split_each(keys: PRNGKeyArray) -> tuple[PRNGKeyArray, PRNGKeyArray]:
-    pairs = jax.vmap(lambda k: jax.random.split(k, 2))(keys)
-    return pairs[:, 0], pairs[:, 1]
+    # As in ``fit``, so that a run can be repeated alone with its key.
+    parts = jax.vmap(lambda k: jax.random.split(k, 4))(keys)
+    return parts[:, 0], parts[:, 3]
 
 
 def _checked_keys(keys: Any) -> PRNGKeyArray:
