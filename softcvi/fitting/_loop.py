@@ -47,6 +47,7 @@ class Run(eqx.Module):
         optimizer: The optimiser.
         total_steps: Length of the run, for the schedule.
         startup_steps: Length of the start-up phase.
+        has_startup: Whether there is one; without it the program is smaller.
         record_every: Steps that share one row of the history.
     """
 
@@ -58,6 +59,7 @@ class Run(eqx.Module):
     total_steps: Int[Array, ""]
     startup_steps: Int[Array, ""]
     record_every: Int[Array, ""]
+    has_startup: bool = eqx.field(static=True)
 
     def unpack(self, params: PyTree) -> tuple[AbstractGuide, AbstractTarget]:
         """Guide and target with these parameters in place, still wrapped."""
@@ -92,13 +94,21 @@ def prepare(
         key=key,
         static=static,
         template=template,
-        objective=objective,
+        objective=_traced(objective),
         optimizer=optimizer,
         total_steps=jnp.asarray(steps, jnp.int32),
         startup_steps=jnp.asarray(startup_steps, jnp.int32),
         record_every=jnp.asarray(max(1, -(-steps // HISTORY_ROWS)), jnp.int32),
+        has_startup=startup_steps > 0,
     )
     return state, run
+
+
+def _traced(objective: AbstractObjective) -> AbstractObjective:
+    """Numbers such as alpha as arrays, so that another value needs no compilation."""
+    return jax.tree_util.tree_map(
+        lambda leaf: jnp.asarray(leaf) if isinstance(leaf, float) else leaf, objective
+    )
 
 
 def trainable(tree: PyTree) -> PyTree:
@@ -142,7 +152,7 @@ def advance_many(
 def one_step(state: LoopState, step: Int[Array, ""], run: Run) -> LoopState:
     """Lines 1 to 3 of Algorithm 1, guarded against non-finite numbers."""
     key = jax.random.fold_in(fused(run.key), step)
-    starting = step < run.startup_steps
+    starting = step < run.startup_steps if run.has_startup else False
 
     def loss_fn(params):
         guide, target = run.unpack(params)
@@ -152,7 +162,8 @@ def one_step(state: LoopState, step: Int[Array, ""], run: Run) -> LoopState:
         )
 
     (_, info), grads = jax.value_and_grad(loss_fn, has_aux=True)(state.params)
-    usable = info.usable & _all_finite(grads)
+    # The sum of squares is computed for clipping anyway, and finite only if all are.
+    usable = info.usable & jnp.isfinite(_sum_of_squares(grads))
     params, optimizer_state = run.optimizer.update(
         grads, state.optimizer_state, state.params, step, run.total_steps
     )
@@ -177,7 +188,7 @@ def step_loss(
     guide: AbstractGuide,
     target: AbstractTarget,
     objective: AbstractObjective,
-    starting: Array,
+    starting: Array | bool,
 ) -> tuple[Array, StepInfo]:
     """The loss of one step: over the posterior, or over each datum of a batch."""
     if not target.amortised:
@@ -201,6 +212,5 @@ def step_loss(
     return jnp.mean(losses), info
 
 
-def _all_finite(tree: PyTree) -> Array:
-    leaves = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree_util.tree_leaves(tree)]
-    return jnp.all(jnp.stack(leaves)) if len(leaves) > 1 else leaves[0]
+def _sum_of_squares(tree: PyTree) -> Array:
+    return sum(jnp.sum(jnp.square(leaf)) for leaf in jax.tree_util.tree_leaves(tree))
