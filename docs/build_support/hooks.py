@@ -7,11 +7,12 @@ from pathlib import Path
 
 # Set before JAX is imported: the docs are made on the CPU, wherever that is.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 def on_pre_build(config) -> None:
     """Draw without a display, and keep compiled programs for the next build."""
+    # Here and not above: mkdocs puts the path back after it has read a hook.
+    sys.path.insert(0, str(Path(__file__).parent))
     import matplotlib as mpl
     import softcvi
 
