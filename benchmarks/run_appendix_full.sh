@@ -22,7 +22,7 @@ python="${PYTHON:-python}"
 reproduce() {
   local begun=$SECONDS
   echo "== softcvi reproduce $*"
-  "$python" -c 'from softcvi.cli import main; raise SystemExit(main())' reproduce "$@"
+  "$python" -m softcvi reproduce "$@"
   echo "== $((SECONDS - begun)) s"
 }
 
@@ -40,7 +40,12 @@ for step in "${steps[@]}"; do
         --out "$out/vae"
       reproduce vae --images digits --batch-size 32 --steps 30000 --out "$out/vae"
       ;;
-    negatives) reproduce negatives --runs 50 --steps 50000 --out "$out/negatives" ;;
+    negatives)
+      # In the folder of a finished `reproduce metrics` only the posterior's fits,
+      # a third of the work, are left to do.
+      reproduce negatives --runs 50 --steps 50000 \
+        --out "${METRICS_OUT:-$out/negatives}"
+      ;;
     divergences | temperature | smoothing | proposals | alpha)
       reproduce studies --study "$step" --runs 20 --steps 10000 --out "$out/studies"
       ;;

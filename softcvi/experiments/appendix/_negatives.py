@@ -15,7 +15,6 @@ from softcvi.experiments.tasks import PAPER_TASKS
 from softcvi.fitting import AbstractReporter
 
 _TEMPERED = ("softcvi-0.75", "softcvi-1")
-_OTHERS = ("snis-fkl", "elbo")
 _LABELS = {
     "softcvi-0.75": "proposal^0.75",
     "softcvi-1": "proposal^1",
@@ -28,6 +27,7 @@ def reproduce_negatives(
     out: str | Path,
     *,
     tasks: Sequence[str] = PAPER_TASKS,
+    others: Sequence[str] = ("snis-fkl", "elbo"),
     runs: int = 50,
     settings: Settings | None = None,
     data_dir: str | Path | None = None,
@@ -43,6 +43,7 @@ def reproduce_negatives(
     Args:
         out: Output folder.
         tasks: Task names.
+        others: Methods to show beside SoftCVI.
         runs: Runs of each task and method.
         settings: What to run them with; their ``negative`` is not used.
         data_dir: Folder or mirror to read references from.
@@ -53,7 +54,7 @@ def reproduce_negatives(
         >>> import tempfile
         >>> result = reproduce_negatives(
         ...     tempfile.mkdtemp(), tasks=["linear_regression"], runs=1,
-        ...     settings=Settings(steps=2), progress=False,
+        ...     settings=Settings(steps=2), others=[], progress=False,
         ... )
         >>> sorted({record["negative"] for record in result.records})
         ['posterior', 'proposal']
@@ -63,7 +64,7 @@ def reproduce_negatives(
     records, source = Records(out), get_source(settings.reference, data_dir)
     found: dict[str, list[dict[str, Any]]] = {}
     for negative, methods in (
-        ("proposal", (*_TEMPERED, *_OTHERS)),
+        ("proposal", (*_TEMPERED, *others)),
         ("posterior", _TEMPERED),
     ):
         found[negative] = run_all(
@@ -76,7 +77,7 @@ def reproduce_negatives(
             progress,
             say,
         )
-    others = [r for r in found["proposal"] if r["method"] in _OTHERS]
+    beside = [r for r in found["proposal"] if r["method"] in others]
     tables = {
         negative: as_markdown(compare(rows, settings.with_(negative=negative), {}))
         for negative, rows in found.items()
@@ -85,7 +86,7 @@ def reproduce_negatives(
     path = records.folder / "negatives.md"
     path.write_text(table + "\n")
     files = [records.path, path]
-    published = metrics_figure([*found["posterior"], *others])
+    published = metrics_figure([*found["posterior"], *beside])
     files += save_figure(published, out, "metrics_posterior_negative")
     figure = variants_figure(_both(found), _LABELS, title="negative")
     files += save_figure(figure, out, "negatives")

@@ -69,6 +69,11 @@ class AdditiveSettings:
         if self.validation not in VALIDATION_SCORES:
             known = ", ".join(VALIDATION_SCORES)
             raise ValueError(f"unknown validation {self.validation!r}; known: {known}")
+        if self.steps < self.every or self.steps % self.every:
+            raise ValueError(
+                f"steps: must be a multiple of the {self.every} steps from one "
+                f"validation to the next; got {self.steps}"
+            )
 
 
 def fit_additive(

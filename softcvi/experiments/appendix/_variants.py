@@ -54,8 +54,10 @@ class LabelEssNegative(AbstractNegative):
         8
     """
 
+    start_up: TemperedProposal = TemperedProposal(0.0)
+
     def log_prob(self, particles: Particles) -> Float[Array, " k"]:
-        return TemperedProposal(0.0).log_prob_starting(particles)
+        return self.start_up.log_prob_starting(particles)
 
 
 def _softcvi(num_particles: int, **parts: object) -> SoftCVI:

@@ -32,6 +32,7 @@ _ROWS = {
     "posterior_mean_accuracy": "c) posterior mean\naccuracy",
 }
 _REACH = 8.0
+_PANEL_WIDTH, _LABEL_WIDTH = 2.8, 2.2
 
 
 def variants_figure(
@@ -59,7 +60,7 @@ def variants_figure(
 
     tasks = list(dict.fromkeys(record["task"] for record in records))
     colours = _colours(labels)
-    figure, axes = new_figure(3, len(tasks), 2.8, 2.1)
+    figure, axes = new_figure(3, len(tasks), _PANEL_WIDTH, 2.1)
     for column, task in zip(axes.T, tasks, strict=True):
         groups = {
             name: [r for r in records if (r["task"], r["method"]) == (task, name)]
@@ -84,7 +85,7 @@ def variants_figure(
         handles=handles,
         title=title,
         loc="outside lower center",
-        ncols=min(len(handles), 5 if len(tasks) > 2 else 3),
+        ncols=min(len(handles), int(len(tasks) * _PANEL_WIDTH / _LABEL_WIDTH)),
     )
     return figure
 
@@ -104,6 +105,10 @@ def _draw_boxes(axis: "Axes", values: list[np.ndarray], colours: list[str]) -> N
     )
     for patch, colour in zip(drawn["boxes"], colours, strict=True):
         patch.set_facecolor(colour)
+    for i, (group, colour) in enumerate(zip(values, colours, strict=True), start=1):
+        # Shows the colour of a box too thin to be filled.
+        if len(group):
+            axis.plot(i, np.median(group), "o", color=colour, markeredgecolor="black")
     quartiles = [np.quantile(v, [0.25, 0.5, 0.75]) for v in values if len(v)]
     if not quartiles:
         return
@@ -112,7 +117,8 @@ def _draw_boxes(axis: "Axes", values: list[np.ndarray], colours: list[str]) -> N
     floor = middle.max() - _REACH * unit
     if middle.min() >= floor:
         return
-    axis.set_ylim(bottom=floor)
+    top = max(group.max() for group in values if len(group))
+    axis.set_ylim(floor, top + 0.05 * (top - floor))
     for i, (group, colour) in enumerate(zip(values, colours, strict=True), start=1):
         if not len(group) or np.median(group) < floor:
             axis.plot(
