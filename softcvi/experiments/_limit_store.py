@@ -32,11 +32,11 @@ def stored_limits(
     Example:
         >>> import tempfile
         >>> from softcvi.experiments import references, tasks
-        >>> task, source = tasks.EightSchools(), references.BuiltinReferences()
+        >>> task, source = tasks.LinearRegression(), references.BuiltinReferences()
         >>> data = task.data(jr.key(0), [0], source)
         >>> limits = stored_limits(tempfile.mkdtemp(), task, data, "builtin", steps=20)
         >>> list(limits)
-        ['eight_schools']
+        ['linear_regression, run 0']
     """
     path = Path(folder) / FILE_NAME
     known = json.loads(path.read_text()) if path.is_file() else {}

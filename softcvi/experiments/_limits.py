@@ -35,11 +35,11 @@ def family_limits(
 
     Example:
         >>> from softcvi.experiments import references, tasks
-        >>> task, source = tasks.EightSchools(), references.BuiltinReferences()
+        >>> task, source = tasks.LinearRegression(), references.BuiltinReferences()
         >>> data = task.data(jr.key(0), [0], source)
-        >>> limits = family_limits(jr.key(1), task, data, steps=200)
-        >>> bool(-25 < limits["eight_schools"] < -22)
-        True
+        >>> limits = family_limits(jr.key(1), task, data, steps=20)
+        >>> list(limits)
+        ['linear_regression, run 0']
     """
     first_run = [int(np.argmax(data.data_set == i)) for i in range(len(data.names))]
     observed = jax.tree_util.tree_map(lambda a: a[np.array(first_run)], data.observed)

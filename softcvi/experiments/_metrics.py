@@ -53,7 +53,7 @@ def measure(
     Example:
         >>> import jax.random as jr
         >>> from softcvi.experiments import references, tasks
-        >>> task, source = tasks.EightSchools(), references.BuiltinReferences()
+        >>> task, source = tasks.LinearRegression(), references.BuiltinReferences()
         >>> data = task.data(jr.key(0), [0], source)
         >>> guides = jax.tree.map(lambda leaf: leaf[None], task.guide(jr.key(0)))
         >>> targets, sets = task.target(data.observed), jnp.asarray(data.data_set)

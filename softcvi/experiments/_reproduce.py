@@ -71,8 +71,8 @@ def reproduce_metrics(
     Example:
         >>> import tempfile
         >>> result = reproduce_metrics(
-        ...     tempfile.mkdtemp(), tasks=["eight_schools"], methods=["elbo"], runs=2,
-        ...     settings=Settings(steps=2), limits=False, progress=False,
+        ...     tempfile.mkdtemp(), tasks=["linear_regression"], methods=["elbo"],
+        ...     runs=1, settings=Settings(steps=2), progress=False,
         ... )
         >>> [path.name for path in result.files]
         ['records.jsonl', 'table.md', 'metrics.png', 'metrics.svg', 'metrics.pdf']
@@ -118,11 +118,11 @@ def run_all(
     Example:
         >>> import tempfile
         >>> records, source = Records(tempfile.mkdtemp()), get_source("builtin")
-        >>> settings = Settings(steps=2)
+        >>> tasks, settings = ["linear_regression"], Settings(steps=2)
         >>> rows = run_all(
-        ...     records, ["eight_schools"], ["elbo"], 1, settings, source, False, print
+        ...     records, tasks, ["elbo"], 1, settings, source, False, print
         ... )
-        eight_schools, elbo: 1 runs, ... s (1 of 1)
+        linear_regression, elbo: 1 runs, ... s (1 of 1)
     """
     rows = []
     pieces = [(task, method) for task in tasks for method in methods]

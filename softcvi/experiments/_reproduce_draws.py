@@ -44,12 +44,10 @@ def reproduce_slcp(
 
     Example:
         >>> import tempfile
-        >>> result = reproduce_slcp(
-        ...     tempfile.mkdtemp(), methods=["softcvi-0"], settings=Settings(steps=2),
-        ...     progress=False,
-        ... )
-        >>> result.files[0].name
-        'slcp.png'
+        >>> reproduce_slcp(tempfile.mkdtemp(), methods=["softcvi-2"])
+        Traceback (most recent call last):
+        ...
+        ValueError: unknown method 'softcvi-2'; known: softcvi-0.75, ...
     """
     settings = Settings() if settings is None else settings
     check_names(["slcp"], list(methods), runs)
@@ -89,7 +87,7 @@ def reproduce_marginals(
     Example:
         >>> import tempfile
         >>> result = reproduce_marginals(
-        ...     tempfile.mkdtemp(), tasks=["eight_schools"], methods=["elbo"],
+        ...     tempfile.mkdtemp(), tasks=["linear_regression"], methods=["elbo"],
         ...     settings=Settings(steps=2), progress=False,
         ... )
         >>> result.files[0].name

@@ -49,12 +49,10 @@ def reproduce_particles(
 
     Example:
         >>> import tempfile
-        >>> result = reproduce_particles(
-        ...     tempfile.mkdtemp(), tasks=["linear_regression"], methods=["softcvi-1"],
-        ...     runs=1, particles=[2], settings=Settings(steps=2), progress=False,
-        ... )
-        >>> sorted({path.stem for path in result.files})[:2]
-        ['metrics_k2', 'metrics_posterior_negative']
+        >>> reproduce_particles(tempfile.mkdtemp(), runs=0)
+        Traceback (most recent call last):
+        ...
+        ValueError: runs: must be at least 1; got 0
     """
     settings = Settings() if settings is None else settings
     check_names(list(tasks), list(methods), runs)

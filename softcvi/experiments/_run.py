@@ -37,7 +37,7 @@ class Fits:
     Example:
         >>> from softcvi.experiments import references
         >>> fits = fit_runs(
-        ...     "eight_schools", "elbo", [0], Settings(steps=2),
+        ...     "linear_regression", "elbo", [0], Settings(steps=2),
         ...     references.BuiltinReferences(), progress=False,
         ... )
         >>> fits.results[0].status
@@ -77,11 +77,11 @@ def fit_runs(
     Example:
         >>> from softcvi.experiments import references
         >>> fits = fit_runs(
-        ...     "linear_regression", "softcvi-1", [0, 7], Settings(steps=2),
+        ...     "linear_regression", "elbo", [7], Settings(steps=2),
         ...     references.BuiltinReferences(), progress=False,
         ... )
         >>> len(fits.results)
-        2
+        1
     """
     task = get_task(task_name)
     if objective is None:
@@ -151,7 +151,7 @@ def run_piece(
         >>> import tempfile
         >>> from softcvi.experiments import references
         >>> piece = run_piece(
-        ...     "eight_schools", "elbo", 1, Settings(steps=2),
+        ...     "linear_regression", "elbo", 1, Settings(steps=2),
         ...     references.BuiltinReferences(), Records(tempfile.mkdtemp()),
         ...     progress=False,
         ... )

@@ -3,7 +3,6 @@
 from typing import Literal
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from flowjax.distributions import LogNormal
 from jax.scipy.stats import norm
@@ -55,7 +54,8 @@ def garch_variances(
 ) -> Float[Array, " time"]:
     """Variances ``v_t = alpha0 + alpha1 (y_{t-1} - mu)^2 + beta1 v_{t-1}``.
 
-    A linear recurrence, so an associative scan: some 16 short steps and not 200.
+    A linear recurrence, so after ``k`` doublings every element has gathered the
+    ``2^k`` shocks before it: eight short steps for 200 points, on every backend.
 
     Args:
         x: Parameters in model coordinates.
@@ -67,15 +67,13 @@ def garch_variances(
         [1.6, 2.14]
     """
     shocks = x["alpha0"] + x["alpha1"] * (previous - x["mu"]) ** 2
-    shocks = shocks.at[0].add(x["beta1"] * _FIRST_VARIANCE)
-    decay = jnp.full_like(shocks, x["beta1"])
-    return jax.lax.associative_scan(_compose, (decay, shocks))[1]
-
-
-def _compose(
-    left: tuple[Array, Array], right: tuple[Array, Array]
-) -> tuple[Array, Array]:
-    return left[0] * right[0], right[0] * left[1] + right[1]
+    variances = shocks.at[0].add(x["beta1"] * _FIRST_VARIANCE)
+    decay, reach = x["beta1"], 1
+    while reach < len(previous):
+        earlier = jnp.pad(variances[:-reach], (reach, 0))
+        variances = variances + decay * earlier
+        decay, reach = decay**2, 2 * reach
+    return variances
 
 
 def garch_log_prob(
@@ -150,6 +148,7 @@ class Garch(AbstractTask):
         variant: Whose model.
 
     Example:
+        >>> import jax
         >>> Garch("paper").guide(jax.random.key(0)).order
         ('mu', 'alpha0', 'alpha1', 'beta1')
         >>> Garch("posteriordb").name
