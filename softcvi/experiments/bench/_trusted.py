@@ -1,0 +1,70 @@
+"""Wall time of a cold process until its posterior can be trusted, against NUTS."""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from softcvi.experiments.bench._child import ChildError, run_child
+from softcvi.experiments.bench._options import Options
+from softcvi.experiments.tasks import PAPER_TASKS
+
+USABLE_KHAT = 0.7
+GOOD_RHAT, GOOD_ESS = 1.01, 400
+OURS = {"default": "softcvi, default", "paper": "softcvi, the paper's guide"}
+NUTS = {"vectorized": "NUTS, vectorised", "parallel": "NUTS, parallel"}
+
+
+def measure_trusted(options: Options) -> list[dict[str, Any]]:
+    """Time every way on every task; each in a fresh process without any cache.
+
+    Ours is trusted when k-hat of the importance weights is below 0.7, NUTS (four
+    chains of 1,000 draws after 1,000 of warm-up) when R-hat is below 1.01 and the
+    effective sample size above 400 for all parameters. Both get the same NumPyro
+    model; the paper's guides get the paper's densities.
+
+    Args:
+        options: Settings of the run.
+    """
+    names = PAPER_TASKS[:1] if options.quick else PAPER_TASKS
+    seeds = range(1 if options.quick or options.repeats < 5 else 3)
+    rows = []
+    for name in names:
+        for way, label in OURS.items():
+            rows.append(_row(options, name, label, seeds, "trusted", name, way))
+        # Chains on separate devices need as many; an accelerator is one.
+        methods = NUTS if jax.default_backend() == "cpu" else ("vectorized",)
+        for method in methods:
+            row = _row(options, name, NUTS[method], seeds, "nuts", name, method)
+            rows.append(row)
+    return rows
+
+
+def _row(options: Options, task: str, label: str, seeds, what: str, *args):
+    reports = []
+    for seed in seeds:
+        try:
+            reports.append(run_child(what, *args, seed, int(options.quick)))
+        except ChildError as error:
+            options.say(f"trusted, {task}, {label}: failed ({error})")
+            return {"task": task, "label": label, "status": str(error)}
+    row = {
+        "task": task,
+        "label": label,
+        "status": "ok",
+        "seconds": float(np.median([r["seconds_wall"] for r in reports])),
+        "all_seconds": [round(r["seconds_wall"], 3) for r in reports],
+        "trusted": [_is_trusted(r) for r in reports],
+        "checks": [r["checks"] for r in reports],
+        "guide": reports[0].get("guide"),
+    }
+    share = f"{sum(row['trusted'])} of {len(reports)} trusted"
+    options.say(f"trusted, {task}, {label}: {row['seconds']:.1f} s, {share}")
+    return row
+
+
+def _is_trusted(report: dict[str, Any]) -> bool:
+    checks = report["checks"]
+    if "khat" in checks:
+        return checks["khat"] < USABLE_KHAT
+    return checks["rhat"] < GOOD_RHAT and checks["ess"] > GOOD_ESS
