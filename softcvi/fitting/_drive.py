@@ -18,6 +18,10 @@ _CHUNK_SECONDS = 0.25
 _FIRST_CHUNK = 32
 
 
+class CallbackFailure(RuntimeError):
+    """A function called back from inside the compiled loop raised."""
+
+
 class Outcome(eqx.Module):
     """How the loop ended.
 
@@ -93,7 +97,7 @@ def drive(
     except KeyboardInterrupt:
         status = "interrupted"
         message = f"interrupted at step {step}: what was reached is kept"
-    except jax.errors.JaxRuntimeError as failure:
+    except (jax.errors.JaxRuntimeError, CallbackFailure) as failure:
         error, status = failure, "failed"
         message = f"the model failed at step {step}: {_first_line(failure)}"
     finally:
@@ -106,7 +110,13 @@ def drive(
 
 def _call(advance, state: LoopState, start: int, stop: int) -> LoopState:
     bounds = jnp.asarray(start, jnp.int32), jnp.asarray(stop, jnp.int32)
-    return jax.block_until_ready(advance(state, *bounds))
+    try:
+        return jax.block_until_ready(advance(state, *bounds))
+    except ValueError as error:
+        # What a callback raises on the calling thread arrives as a ValueError.
+        if "CpuCallback" not in str(error):
+            raise
+        raise CallbackFailure(str(error)) from error
 
 
 def _history(state: LoopState, record_every: int, step: int) -> History:
