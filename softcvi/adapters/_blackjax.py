@@ -20,6 +20,13 @@ class VIState(NamedTuple):
     Attributes:
         params: Trainable arrays of the guide.
         opt_state: State of the optimiser.
+
+    Example:
+        >>> import jax.numpy as jnp, softcvi
+        >>> from softcvi.adapters import as_blackjax
+        >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+        >>> as_blackjax(target).init()._fields
+        ('params', 'opt_state')
     """
 
     params: PyTree
@@ -33,6 +40,13 @@ class VIAlgorithm(NamedTuple):
         init: ``init() -> state``.
         step: ``step(key, state) -> (state, info)``; can be jitted and scanned.
         sample: ``sample(key, state, num_samples) -> draws`` in model coordinates.
+
+    Example:
+        >>> import jax.numpy as jnp, softcvi
+        >>> from softcvi.adapters import as_blackjax
+        >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+        >>> as_blackjax(target)._fields
+        ('init', 'step', 'sample')
     """
 
     init: Callable[..., VIState]

@@ -19,6 +19,13 @@ class CallbackTarget(AbstractTarget):
     Attributes:
         fn: Function of NumPy arrays.
         vectorized: Whether ``fn`` takes all particles at once.
+
+    Example:
+        >>> import numpy as np
+        >>> from softcvi.adapters import from_callable
+        >>> target = from_callable(lambda x: -float(x["a"]) ** 2, like={"a": np.zeros(())})
+        >>> target.has_gradient
+        False
     """
 
     fn: Callable = eqx.field(static=True)

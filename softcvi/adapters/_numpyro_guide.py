@@ -23,6 +23,17 @@ class NumPyroGuide(AbstractGuide):
     Attributes:
         call: The guide function and its arguments.
         params: Unconstrained values of its ``numpyro.param`` sites.
+
+    Example:
+        >>> import numpyro, numpyro.distributions as dist
+        >>> from softcvi.adapters import from_numpyro, numpyro_guide
+        >>> def model():
+        ...     numpyro.sample("mu", dist.Normal(0, 5))
+        >>> def guide():
+        ...     loc = numpyro.param("loc", 0.0)
+        ...     numpyro.sample("mu", dist.Normal(loc, 1.0))
+        >>> numpyro_guide(guide, from_numpyro(model)).structure
+        Structure(mu: ())
     """
 
     call: ModelCall

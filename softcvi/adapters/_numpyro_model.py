@@ -40,6 +40,15 @@ class NumPyroTarget(AbstractModelTarget):
         discrete_sizes: Number of values of each discrete site.
         observed: Names of the observed sites.
         subsampled: Names of the plates that subsample their data.
+
+    Example:
+        >>> import jax.numpy as jnp, numpyro, numpyro.distributions as dist
+        >>> from softcvi.adapters import from_numpyro
+        >>> def model(y):
+        ...     mu = numpyro.sample("mu", dist.Normal(0, 5))
+        ...     numpyro.sample("y", dist.Normal(mu, 1), obs=y)
+        >>> from_numpyro(model, jnp.ones(3)).observed
+        ('y',)
     """
 
     call: ModelCall

@@ -43,6 +43,14 @@ class PyMCTarget(AbstractModelTarget):
     Attributes:
         graphs: The model's graphs as JAX functions.
         start: PyMC's initial point, in the fitting space.
+
+    Example:
+        >>> import pymc as pm
+        >>> from softcvi.adapters import from_pymc
+        >>> with pm.Model() as model:
+        ...     mu = pm.Normal("mu", 0, 5)
+        >>> from_pymc(model).structure
+        Structure(mu: ())
     """
 
     graphs: PyMCGraphs = eqx.field(static=True)

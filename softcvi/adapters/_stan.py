@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import equinox as eqx
@@ -30,6 +32,24 @@ class StanTarget(AbstractTarget):
         constrain: Function from rows of unconstrained parameters to rows of all values,
             on the host.
         shapes: Name and shape of every variable, in the order of ``constrain``.
+
+    Example:
+        >>> import numpy as np
+        >>> from softcvi.adapters import from_bridgestan
+        >>> class Model:  # stands for a bridgestan.StanModel
+        ...     def param_unc_num(self):
+        ...         return 1
+        ...
+        ...     def param_names(self, include_tp=False, include_gq=False):
+        ...         return ["mu"]
+        ...
+        ...     def param_constrain(self, u, include_tp=False, include_gq=False):
+        ...         return u
+        ...
+        ...     def log_density(self, u):
+        ...         return float(-0.5 * u @ u)
+        >>> from_bridgestan(Model()).shapes
+        (('mu', ()),)
     """
 
     density: CallbackTarget
@@ -175,12 +195,16 @@ def _build(models: Any, program: str, name: str, optimize: bool) -> None:
     except KeyError:
         level = "-O3" if optimize else "-O0"
         args = [level, "-std=c++14", "-Wno-sign-compare", "-w"]
-        try:
-            asyncio.run(models.build_services_extension_module(program, args))
-        except ValueError as error:
-            raise ValueError(
-                f"program: the Stan compiler refused it: {error}"
-            ) from error
+        # On a thread of its own: a notebook already runs an event loop on this one.
+        with warnings.catch_warnings(), ThreadPoolExecutor(1) as pool:
+            warnings.simplefilter("ignore")
+            build = models.build_services_extension_module(program, args)
+            try:
+                pool.submit(asyncio.run, build).result()
+            except ValueError as error:
+                raise ValueError(
+                    f"program: the Stan compiler refused it: {error}"
+                ) from error
 
 
 def _plain(data: Any) -> dict[str, Any]:

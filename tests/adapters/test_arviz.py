@@ -42,6 +42,7 @@ def test_weights_are_normalised_and_khat_is_there(tree):
     np.testing.assert_allclose(raw - raw[0], 0.0, atol=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore:Estimated shape parameter")
 def test_arviz_takes_it(tree):
     table = arviz_stats.summary(tree, var_names=["mu", "tau", "theta"])
     assert len(table) == 10

@@ -1,6 +1,8 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import paramax
 import pytest
 
@@ -31,40 +33,43 @@ def forward_kl(guide):
     return 0.5 * (np.trace(spread) + shift @ shift - DIM - log_det)
 
 
-def single_use_evaluations(rate, limit=6000, every=50):
-    """Evaluations of the plain run until it has come, and stays, below 0.05."""
+def single_use_evaluations(rates, steps=6000, every=50):
+    """Evaluations of plain runs until they have come, and stay, below 0.05."""
     precision = jnp.asarray(PRECISION, jnp.float32)
     mean = jnp.asarray(MEAN, jnp.float32)
     target = softcvi.DensityTarget(
         lambda x: -0.5 * (x - mean) @ precision @ (x - mean), jnp.zeros(DIM)
     )
-    import optax
-
-    algorithm = softcvi.adapters.as_blackjax(target, optimizer=optax.adam(rate))
     guide = softcvi.guides.full_rank(target)
-    static = __import__("equinox").partition(
-        guide, __import__("equinox").is_inexact_array
-    )[1]
+    adam = optax.inject_hyperparams(optax.adam)(learning_rate=0.01)
+    algorithm = softcvi.adapters.as_blackjax(target, guide, optimizer=adam)
+    static = eqx.partition(guide, eqx.is_inexact_array)[1]
 
-    @jax.jit
-    def run(state, keys):
-        return jax.lax.scan(lambda s, k: algorithm.step(k, s), state, keys)[0]
+    def run(rate, key):
+        state = algorithm.init()
+        state.opt_state.hyperparams["learning_rate"] = rate
 
-    state, distances = algorithm.init(), []
-    for i in range(limit // every):
-        keys = jax.random.split(jax.random.fold_in(jax.random.key(0), i), every)
-        state = run(state, keys)
-        fitted = __import__("equinox").combine(state.params, static)
-        distances.append(forward_kl(fitted))
-    below = np.array(distances) <= 0.05
-    if not below[-1] or not np.all(np.isfinite(distances)):
-        return np.inf
-    first = len(below) - np.argmin(below[::-1]) if not below.all() else 0
-    return (first + 1) * every * 8
+        def chunk(state, key):
+            step = lambda s, k: algorithm.step(k, s)  # noqa: E731
+            state, _ = jax.lax.scan(step, state, jax.random.split(key, every))
+            return state, state.params
+
+        return jax.lax.scan(chunk, state, jax.random.split(key, steps // every))[1]
+
+    paths = jax.jit(jax.vmap(run, (0, None)))(jnp.asarray(rates), jax.random.key(0))
+    needed = []
+    for i in range(len(rates)):
+        at = lambda j, i=i: jax.tree_util.tree_map(lambda p: p[i, j], paths)  # noqa: E731
+        fitted = [eqx.combine(at(j), static) for j in range(steps // every)]
+        above = np.array([not forward_kl(guide) <= 0.05 for guide in fitted])
+        last = np.flatnonzero(above)[-1] + 1 if above.any() else 0
+        needed.append(np.inf if above[-1] else (last + 1) * every * 8)
+    return needed
 
 
 def test_a_third_of_the_evaluations_of_the_single_use_run():
-    best = min(single_use_evaluations(rate) for rate in (0.005, 0.01, 0.02, 0.05))
+    best = min(single_use_evaluations([0.002, 0.005, 0.01, 0.02, 0.05]))
+    assert np.isfinite(best)
     guide = softcvi.guides.full_rank(jnp.zeros(DIM))
     session = AskTellSession(jax.random.key(1), guide, budget=300)
     while session.remaining:

@@ -65,9 +65,9 @@ def test_autoguides_train(name):
 )
 def test_guides_that_cannot_work_are_refused_with_the_reason(name, why):
     guide = getattr(autoguide, name)(conjugate)
-    svi = SVI(conjugate, guide, optax.adam(0.02), SoftCVILoss())
+    # As SVI calls it, without the costly set-up of the guide before.
     with pytest.raises(ValueError, match=why):
-        svi.run(jax.random.key(0), 1, DATA, progress_bar=False)
+        SoftCVILoss().loss(jax.random.key(0), {}, conjugate, guide, DATA)
 
 
 def test_a_point_site_and_a_misspelt_site_are_named():
@@ -125,7 +125,7 @@ def test_eight_schools_through_plain_svi(non_centred, schools_target):
     assert_like_nuts(posterior.resample(jax.random.key(2), 20_000))
 
 
-def test_discrete_sites_where_the_elbo_refuses():
+def test_discrete_sites_where_the_elbo_warns():
     def coin():
         z = numpyro.sample("z", dist.Bernoulli(0.3))
         numpyro.sample("y", dist.Normal(jnp.where(z == 1, 1.0, -1.0), 1.0), obs=0.5)
@@ -138,7 +138,7 @@ def test_discrete_sites_where_the_elbo_refuses():
     result = svi.run(jax.random.key(0), 1500, progress_bar=False)
     exact = np.log(0.3 / 0.7) + 2 * 0.5
     np.testing.assert_allclose(result.params["logit"], exact, atol=0.05)
-    with pytest.raises(ValueError, match="discrete"):
+    with pytest.warns(UserWarning, match="does not support models with discrete"):
         SVI(coin, guide, optax.adam(0.05), numpyro.infer.Trace_ELBO()).init(
             jax.random.key(0)
         )
@@ -192,14 +192,14 @@ def test_mini_batches_of_global_latents_warn_and_name_the_elbo():
 
 def test_numpyro_guides_are_scored_where_they_draw():
     target = from_numpyro(conjugate, DATA)
-    for name in ("AutoNormal", "AutoMultivariateNormal", "AutoIAFNormal"):
-        guide = numpyro_guide(getattr(autoguide, name)(conjugate), target)
-        keys = jax.random.split(jax.random.key(0), 2000)
+    for name in ("AutoMultivariateNormal", "AutoIAFNormal"):
+        auto = getattr(autoguide, name)(conjugate)
+        guide = numpyro_guide(auto, target)
+        keys = jax.random.split(jax.random.key(0), 10)
         draws, log_q = jax.jit(jax.vmap(guide.sample_and_log_prob))(keys)
-        vectors = np.stack([draws["a"], draws["b"]], axis=1)
-        # For a normal, the mean of -log q is the entropy, known from the covariance.
-        entropy = 0.5 * np.linalg.slogdet(2 * np.pi * np.e * np.cov(vectors.T))[1]
-        np.testing.assert_allclose(-np.mean(log_q), entropy, atol=0.1)
+        vectors = jnp.stack([draws["a"], draws["b"]], axis=1)
+        theirs = auto.get_posterior(guide.fitted_params()).log_prob(vectors)
+        np.testing.assert_allclose(log_q, theirs, atol=1e-3)
     result = softcvi.fit(
         jax.random.key(1),
         target,
