@@ -114,7 +114,9 @@ def _neural_additive(args: argparse.Namespace, out: Path, say: Say) -> Any:
     from softcvi.experiments import appendix
     from softcvi.fitting import Lines
 
-    settings = {"steps": 2_000, "num_draws": 300} if args.quick else {}
+    settings: dict[str, Any] = {}
+    if args.quick:
+        settings = {"steps": 2_000, "num_draws": 300}
     settings |= _given(
         steps=args.steps, num_particles=_particles(args), validation=args.validation
     )

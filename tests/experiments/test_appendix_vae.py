@@ -8,7 +8,7 @@ import pytest
 from softcvi.experiments.appendix import VaeSettings, load_images, reproduce_vae
 
 SETTINGS = VaeSettings(
-    steps=800, batch_size=16, rate=3e-3, hidden=(48, 24), bound_draws=50
+    steps=1_200, batch_size=16, rate=2e-3, hidden=(64, 32), bound_draws=50
 )
 
 

@@ -142,7 +142,9 @@ def fit_keeping_best(
     checks = steps // every
     axes = eqx.if_array(0)
     state, fit = eqx.filter_vmap(
-        lambda *one: _prepare(*one, objective, score, every, checks),
+        lambda key, target, guide, data, optimizer: _prepare(
+            key, target, guide, data, optimizer, objective, score, every, checks
+        ),
         in_axes=(0, axes, axes, axes, axes),
     )(keys, targets, guides, held_out, optimizers)
     reporter.begin(description, steps)

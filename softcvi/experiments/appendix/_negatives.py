@@ -51,13 +51,10 @@ def reproduce_negatives(
         say: Told a line on each finished piece.
 
     Example:
-        >>> import tempfile
-        >>> result = reproduce_negatives(
-        ...     tempfile.mkdtemp(), tasks=["linear_regression"], runs=1,
-        ...     settings=Settings(steps=2), others=[], progress=False,
-        ... )
-        >>> sorted({record["negative"] for record in result.records})
-        ['posterior', 'proposal']
+        >>> reproduce_negatives("out", tasks=["two_moons"])
+        Traceback (most recent call last):
+        ...
+        ValueError: unknown task 'two_moons'; known: eight_schools, ...
     """
     settings = Settings() if settings is None else settings
     check_names(list(tasks), list(_TEMPERED), runs)

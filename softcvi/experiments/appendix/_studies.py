@@ -48,13 +48,10 @@ def reproduce_study(
         say: Told a line on each finished piece.
 
     Example:
-        >>> import tempfile
-        >>> result = reproduce_study(
-        ...     tempfile.mkdtemp(), study="temperature", tasks=["linear_regression"],
-        ...     runs=1, settings=Settings(steps=2), progress=False,
-        ... )
-        >>> len(result.records)
-        4
+        >>> reproduce_study("out", study="weather")
+        Traceback (most recent call last):
+        ...
+        ValueError: unknown study 'weather'; known: divergences, ...
     """
     settings = STUDY_SETTINGS if settings is None else settings
     variants = get_study(study)

@@ -153,7 +153,7 @@ def reproduce_vae(
         store = records.folder / f"vae_{settings.label}_{method}.npz"
         if not records.find(identity) or not store.is_file():
             record, picture = _train(method, images, settings, progress)
-            np.savez_compressed(store, **picture)
+            np.savez_compressed(store, allow_pickle=False, **picture)
             if not records.find(identity):
                 records.add([{**identity, **record}])
         rows += records.find(identity)
@@ -177,7 +177,7 @@ def _train(
     if result.status == "interrupted":
         raise KeyboardInterrupt
     encoder = result.posterior.guide
-    decoder = result.posterior.target.log_prob
+    decoder = result.posterior.target.log_prob  # type: ignore[union-attr]
     test = jnp.asarray(images.test)
     elbo, iwae = bounds(
         jr.key(settings.seed + 1), encoder, decoder, test, settings.bound_draws

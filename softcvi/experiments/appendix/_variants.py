@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import jax.numpy as jnp
 import jax.random as jr
@@ -60,7 +62,7 @@ class LabelEssNegative(AbstractNegative):
         return self.start_up.log_prob_starting(particles)
 
 
-def _softcvi(num_particles: int, **parts: object) -> SoftCVI:
+def _softcvi(task: AbstractTask, num_particles: int, **parts: Any) -> SoftCVI:
     return SoftCVI(num_particles, **parts)
 
 
@@ -76,7 +78,7 @@ def _divergences() -> list[Variant]:
         Variant(
             f"divergence {name}",
             name,
-            lambda task, k, divergence=divergence: _softcvi(k, divergence=divergence),
+            partial(_softcvi, divergence=divergence),
         )
         for name, divergence in choices.items()
     ]
@@ -88,7 +90,7 @@ def _temperatures() -> list[Variant]:
         Variant(
             f"temperature {value:g}",
             f"{value:g}",
-            lambda task, k, value=value: _softcvi(k, temperature=jnp.asarray(value)),
+            partial(_softcvi, temperature=jnp.asarray(value)),
         )
         for value in (0.5, 1.0, 2.0, 4.0)
     ]
@@ -99,25 +101,26 @@ def _smoothings() -> list[Variant]:
         Variant(
             f"smoothing {value:g}",
             f"{value:g}",
-            lambda task, k, value=value: _softcvi(k, label_smoothing=value),
+            partial(_softcvi, label_smoothing=value),
         )
         for value in (0.0, 0.01, 0.05, 0.1, 0.2)
     ]
 
 
-def _proposals() -> list[Variant]:
-    def defensive(task: AbstractTask, k: int, share: float) -> SoftCVI:
-        # The guide's own start values: the prior or wider in all four tasks.
-        wide = task.guide(jr.key(0))
-        return _softcvi(k, proposal=DefensiveProposal(wide, share=share))
+def _defensive(task: AbstractTask, num_particles: int, share: float) -> SoftCVI:
+    # The guide's own start values are wide in all four tasks.
+    wide = task.guide(jr.key(0))
+    return SoftCVI(num_particles, proposal=DefensiveProposal(wide, share=share))
 
+
+def _proposals() -> list[Variant]:
     return [
-        Variant("proposal guide", "guide", lambda task, k: _softcvi(k)),
+        Variant("proposal guide", "guide", _softcvi),
         *(
             Variant(
                 f"proposal {share:g} from the start",
                 f"{share:g} from the start",
-                lambda task, k, share=share: defensive(task, k, share),
+                partial(_defensive, share=share),
             )
             for share in (0.05, 0.125, 0.25, 0.5)
         ),
@@ -129,16 +132,14 @@ def _alphas() -> list[Variant]:
         Variant(
             f"alpha {i / 8:g}",
             f"{i / 8:g}",
-            lambda task, k, i=i: _softcvi(
-                k, negative=TemperedProposal(jnp.asarray(i / 8))
-            ),
+            partial(_softcvi, negative=TemperedProposal(jnp.asarray(i / 8))),
         )
         for i in range(9)
     ]
     rule = Variant(
         "alpha by label ESS",
         "label ESS",
-        lambda task, k: _softcvi(k, negative=LabelEssNegative()),
+        partial(_softcvi, negative=LabelEssNegative()),
     )
     return [*fixed, rule]
 
