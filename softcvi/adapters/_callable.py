@@ -23,7 +23,8 @@ class CallbackTarget(AbstractTarget):
     Example:
         >>> import numpy as np
         >>> from softcvi.adapters import from_callable
-        >>> target = from_callable(lambda x: -float(x["a"]) ** 2, like={"a": np.zeros(())})
+        >>> like = {"a": np.zeros(())}
+        >>> target = from_callable(lambda x: -float(x["a"]) ** 2, like=like)
         >>> target.has_gradient
         False
     """

@@ -18,6 +18,16 @@ class GradientStatistics(eqx.Module):
         signal: Absolute mean of each gradient element.
         noise: Standard deviation of each gradient element.
         ratio: Signal over noise.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, softcvi
+        >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+        >>> guide = softcvi.guides.mean_field(target)
+        >>> stats = softcvi.diagnostics.gradient_snr(
+        ...     jax.random.key(0), softcvi.SNISForwardKL(), guide, target, 50
+        ... )
+        >>> stats.ratio.distribution.loc.shape
+        (2,)
     """
 
     signal: AbstractGuide

@@ -15,6 +15,13 @@ class History(eqx.Module):
         excess: KL between labels and predictions; falls to zero.
         label_ess: Effective number of labels, between 1 and K.
         elbo: Evidence lower bound.
+
+    Example:
+        >>> import numpy as np, softcvi
+        >>> rows = np.array([1.0, 2.0])
+        >>> history = softcvi.fitting.History(rows, rows, rows, rows)
+        >>> history.last()["excess"]
+        2.0
     """
 
     step: Float[np.ndarray, " rows"]

@@ -16,7 +16,15 @@ _CLIP = 10.0
 
 
 class AbstractSchedule(eqx.Module):
-    """The learning rate of each step."""
+    """The learning rate of each step.
+
+    Example:
+        >>> import softcvi
+        >>> class Inverse(softcvi.fitting.AbstractSchedule):
+        ...     def __call__(self, step, total):
+        ...         return 0.1 / (1.0 + step)
+        >>> optimizer = softcvi.fitting.Adam(Inverse())
+    """
 
     @abstractmethod
     def __call__(self, step: Array, total: Array) -> Array:
@@ -66,7 +74,22 @@ class ConstantRate(AbstractSchedule):
 
 
 class AbstractOptimizer(eqx.Module):
-    """How a gradient becomes a change of the parameters."""
+    """How a gradient becomes a change of the parameters.
+
+    Example:
+        >>> import equinox as eqx, jax, softcvi
+        >>> class Descent(softcvi.fitting.AbstractOptimizer):
+        ...     flat: bool = eqx.field(static=True, default=False)
+        ...
+        ...     def init(self, params):
+        ...         return None
+        ...
+        ...     def update(self, grads, state, params, step, total):
+        ...         move = lambda p, g: p - 0.1 * g
+        ...         return jax.tree.map(move, params, grads), state
+        >>> Descent().update(1.0, None, 2.0, 0, 10)
+        (1.9, None)
+    """
 
     flat: eqx.AbstractVar[bool]
 

@@ -10,7 +10,21 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 
 class AbstractReporter:
-    """Told between chunks how far a fit is."""
+    """Told between chunks how far a fit is.
+
+    Example:
+        >>> import softcvi
+        >>> class Counter(softcvi.fitting.AbstractReporter):
+        ...     def begin(self, description, total):
+        ...         self.steps = 0
+        ...
+        ...     def update(self, step, rate, numbers):
+        ...         self.steps = step
+        ...
+        ...     def end(self):
+        ...         pass
+        >>> counter = Counter()  # softcvi.fit(..., progress=counter)
+    """
 
     @abstractmethod
     def begin(self, description: str, total: int) -> None:

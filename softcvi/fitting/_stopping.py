@@ -17,6 +17,13 @@ class Progress(eqx.Module):
         seconds: Wall time since the loop began.
         evaluations: Evaluations of the model's log density so far.
         history: The history up to now.
+
+    Example:
+        >>> import softcvi
+        >>> class HalfWay(softcvi.fitting.AbstractStoppingRule):
+        ...     def reason(self, progress: softcvi.fitting.Progress):
+        ...         half = progress.step >= progress.total_steps / 2
+        ...         return "half of the steps are done" if half else None
     """
 
     step: int
@@ -27,7 +34,19 @@ class Progress(eqx.Module):
 
 
 class AbstractStoppingRule(eqx.Module):
-    """Decides between chunks whether a fit has gone far enough."""
+    """Decides between chunks whether a fit has gone far enough.
+
+    Example:
+        >>> import softcvi
+        >>> class ExcessBelow(softcvi.fitting.AbstractStoppingRule):
+        ...     limit: float = 0.01
+        ...
+        ...     def reason(self, progress):
+        ...         excess = progress.history.last()["excess"]
+        ...         return "excess is small" if excess < self.limit else None
+        >>> ExcessBelow().limit
+        0.01
+    """
 
     @abstractmethod
     def reason(self, progress: Progress) -> str | None:

@@ -19,6 +19,23 @@ class AbstractGuide(eqx.Module):
 
     Attributes:
         structure: Names, shapes and dtypes of one particle.
+
+    Example:
+        >>> import equinox as eqx, jax, softcvi
+        >>> from jax.scipy.stats import norm
+        >>> class Standard(softcvi.guides.AbstractGuide):
+        ...     structure: softcvi.targets.Structure = eqx.field(
+        ...         static=True, default=softcvi.targets.Structure({"x": 0.0})
+        ...     )
+        ...
+        ...     def sample(self, key, condition=None):
+        ...         return {"x": jax.random.normal(key)}
+        ...
+        ...     def log_prob(self, particle, condition=None):
+        ...         return norm.logpdf(particle["x"])
+        >>> particle, log_q = Standard().sample_and_log_prob(jax.random.key(0))
+        >>> log_q.shape
+        ()
     """
 
     structure: eqx.AbstractVar[Structure]

@@ -20,6 +20,21 @@ class AbstractObjective(eqx.Module):
         num_particles: Particles drawn per step.
         needs_gradient: Whether the model's log density must be differentiable.
         trains_model: Whether the model's own parameters are trained too.
+
+    Example:
+        >>> import equinox as eqx, softcvi
+        >>> from softcvi.objectives import AbstractObjective, SoftCVI, contrast
+        >>> class Plain(AbstractObjective):
+        ...     num_particles: int = eqx.field(static=True, default=4)
+        ...
+        ...     def draw(self, key, guide, target, data=None):
+        ...         return SoftCVI(self.num_particles).draw(key, guide, target, data)
+        ...
+        ...     def value(self, particles, starting=False):
+        ...         p = particles
+        ...         return contrast(p.log_p, p.log_q, p.log_proposal)
+        >>> Plain().num_particles
+        4
     """
 
     num_particles: eqx.AbstractVar[int]

@@ -25,6 +25,13 @@ class StepInfo(eqx.Module):
         elbo: Estimate of the evidence lower bound.
         num_bad: Log densities that were NaN or plus infinity.
         usable: False if no label was finite: then the step is skipped.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from softcvi.objectives import contrast
+        >>> loss, info = contrast(jnp.zeros(4), jnp.zeros(4), jnp.zeros(4))
+        >>> round(float(info.label_ess), 3), bool(info.usable)
+        (4.0, True)
     """
 
     excess: Scalar

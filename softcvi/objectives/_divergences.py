@@ -14,6 +14,16 @@ class AbstractDivergence(eqx.Module):
 
     To add one, write ``__call__``: log labels and log predictions in, a scalar out
     that is smallest where they agree.
+
+    Example:
+        >>> import jax.numpy as jnp, softcvi
+        >>> class Brier(softcvi.objectives.AbstractDivergence):
+        ...     def __call__(self, log_labels, log_predictions):
+        ...         gap = jnp.exp(log_labels) - jnp.exp(log_predictions)
+        ...         return jnp.sum(gap**2)
+        >>> log_y = jnp.log(jnp.array([0.5, 0.5]))
+        >>> float(Brier()(log_y, log_y))
+        0.0
     """
 
     @abstractmethod

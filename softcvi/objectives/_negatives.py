@@ -21,6 +21,14 @@ class AbstractNegative(eqx.Module):
     """The negative distribution p^- of the paper, known up to a constant.
 
     It is never sampled and never differentiated.
+
+    Example:
+        >>> import softcvi
+        >>> class Blend(softcvi.objectives.AbstractNegative):
+        ...     def log_prob(self, particles):
+        ...         return 0.5 * (particles.log_proposal + particles.log_p)
+        >>> softcvi.SoftCVI(negative=Blend()).num_particles
+        8
     """
 
     @abstractmethod

@@ -23,6 +23,14 @@ class Particles(eqx.Module):
         log_p: Unnormalised log posterior.
         log_q: Log density of the guide; carries the gradient.
         log_proposal: Log density of the proposal; a constant to the gradient.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, paramax, softcvi
+        >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+        >>> guide = paramax.unwrap(softcvi.guides.mean_field(target))
+        >>> particles = softcvi.SoftCVI().draw(jax.random.key(0), guide, target)
+        >>> particles.values.shape, particles.log_p.shape
+        ((8, 2), (8,))
     """
 
     values: PyTree

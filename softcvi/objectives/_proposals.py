@@ -11,7 +11,19 @@ from softcvi.guides import AbstractGuide
 
 
 class AbstractProposal(eqx.Module):
-    """The distribution pi of Algorithm 1, line 1."""
+    """The distribution pi of Algorithm 1, line 1.
+
+    Example:
+        >>> import softcvi
+        >>> class Same(softcvi.objectives.AbstractProposal):
+        ...     def sample(self, key, guide, condition=None):
+        ...         return guide.sample(key, condition)
+        ...
+        ...     def log_prob(self, values, guide, log_q, condition=None):
+        ...         return log_q
+        >>> softcvi.SoftCVI(proposal=Same()).num_particles
+        8
+    """
 
     @abstractmethod
     def sample(

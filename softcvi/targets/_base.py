@@ -21,6 +21,20 @@ class AbstractTarget(eqx.Module):
         has_gradient: Whether JAX can differentiate the log density.
         amortised: Whether each datum has latents of its own, so that the guide is
             conditioned on the datum and labels are normalised per datum.
+
+    Example:
+        >>> import equinox as eqx, jax.numpy as jnp, softcvi
+        >>> class Normal(softcvi.targets.AbstractTarget):
+        ...     space: softcvi.targets.ModelSpace = softcvi.targets.ModelSpace()
+        ...     structure: softcvi.targets.Structure = eqx.field(
+        ...         static=True, default=softcvi.targets.Structure({"x": 0.0})
+        ...     )
+        ...     has_gradient: bool = eqx.field(static=True, default=True)
+        ...
+        ...     def log_density(self, particle, data=None):
+        ...         return -0.5 * particle["x"] ** 2
+        >>> Normal().log_density({"x": 2.0})
+        -2.0
     """
 
     amortised: ClassVar[bool] = False

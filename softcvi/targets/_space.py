@@ -17,6 +17,17 @@ class AbstractSpace(eqx.Module):
     With a negative other than the proposal itself the objective depends on the
     coordinates (a non-affine change adds ``(1 - alpha) log|J|`` to every logit), so
     each result states its space.
+
+    Example:
+        >>> import jax.numpy as jnp, softcvi
+        >>> class Shifted(softcvi.targets.AbstractSpace):
+        ...     def to_model_and_log_det(self, u):
+        ...         return u + 1.0, jnp.zeros(())
+        ...
+        ...     def from_model_and_log_det(self, x):
+        ...         return x - 1.0, jnp.zeros(())
+        >>> float(Shifted().to_model(jnp.array(1.0)))
+        2.0
     """
 
     @abstractmethod
