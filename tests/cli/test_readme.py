@@ -1,0 +1,35 @@
+"""The README does what it says."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from softcvi.cli import main
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_example_runs_as_printed_and_is_short(capsys):
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    assert len([line for line in code.splitlines() if line.strip()]) <= 12
+    names: dict = {}
+    exec(compile(code, "README.md", "exec"), names)
+    assert "verdict" in capsys.readouterr().out
+    assert names["draws"]["beta"].shape == (4000, 3)
+
+
+def test_files_that_it_names_exist():
+    linked = re.findall(r"\]\(([^)#:]+)\)", README)
+    assert linked
+    assert [name for name in linked if not (ROOT / name).exists()] == []
+
+
+BLOCKS = "".join(re.findall(r"```\n(.*?)```", README, re.DOTALL))
+COMMANDS = sorted(set(re.findall(r"^softcvi (\w+)", BLOCKS, re.MULTILINE)))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_that_it_names_exist(command):
+    assert main([command, "--help"]) == 0
