@@ -30,6 +30,7 @@ def describe_machine() -> dict:
         else os.cpu_count(),
         "memory_gib": _memory_gib(),
         "device": " ".join(names),
+        "matmul_precision": jax.config.jax_default_matmul_precision,
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "versions": _versions(),
