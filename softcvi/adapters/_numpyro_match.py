@@ -25,7 +25,7 @@ _REFUSED = {
 
 def check_guide_class(guide: Callable) -> None:
     """Refuse NumPyro's guides that have no density SoftCVI could train."""
-    inner = guide
+    inner: Any = guide
     while inner is not None:
         for cls in type(inner).__mro__:
             if cls.__name__ in _REFUSED and cls.__module__.startswith("numpyro"):

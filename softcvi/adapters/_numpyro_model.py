@@ -12,6 +12,7 @@ from jaxtyping import Array, PRNGKeyArray, Scalar
 from softcvi.adapters._extras import require
 from softcvi.adapters._model_target import AbstractModelTarget
 from softcvi.adapters._numpyro_call import ModelCall, substitute
+from softcvi.adapters._numpyro_decentre import decentred
 from softcvi.adapters._numpyro_handlers import (
     as_it_is,
     drawn_if_improper,
@@ -162,7 +163,11 @@ class NumPyroTarget(AbstractModelTarget):
 
 
 def from_numpyro(
-    model: Callable, *args: Any, space: str | AbstractSpace = "unconstrained", **kwargs
+    model: Callable,
+    *args: Any,
+    space: str | AbstractSpace = "unconstrained",
+    decentre: bool = False,
+    **kwargs: Any,
 ) -> NumPyroTarget:
     """The posterior of a NumPyro model given its arguments.
 
@@ -177,6 +182,9 @@ def from_numpyro(
         space: ``"unconstrained"`` maps every site to the real line by ``biject_to``;
             ``"model"`` keeps the model's own coordinates (use ``handlers.reparam`` or
             a guide on the right support); or a space of ``softcvi.targets``.
+        decentre: Fit location-scale sites whose location or scale depends on other
+            latents in non-centred coordinates, which guides match better where data
+            are few. The draws still have the site under its own name.
         **kwargs: Keyword arguments of the model.
 
     Returns:
@@ -200,6 +208,8 @@ def from_numpyro(
     if not callable(model):
         raise TypeError(f"model: expected a NumPyro model; got {type(model).__name__}.")
     call = ModelCall(model, args, kwargs)
+    if decentre:
+        call = ModelCall(decentred(call), args, kwargs)
     sites = find_sites(call)
     ranges = {n: discrete_range(s) for n, s in sites.latents.items() if is_discrete(s)}
     chosen = _chosen_space(space, call, sites.latents, ranges)

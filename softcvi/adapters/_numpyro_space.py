@@ -126,7 +126,7 @@ def _depends_on_latents(call: ModelCall, latents: dict, continuous: list[str]) -
     """Whether a support moves with another site: then its arrays are batch tracers."""
     numpyro = require("numpyro", "numpyro")
     values = {name: jnp.asarray(site["value"])[None] for name, site in latents.items()}
-    found = []
+    found: list[bool] = []
 
     def run(values):
         handlers = (

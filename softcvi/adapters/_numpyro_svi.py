@@ -102,9 +102,8 @@ class SoftCVILoss:
             return _evaluate(key, param_map, model, guide, args, kwargs, facts)
 
         keys = jax.random.split(rng_key, self.num_particles)
-        batched = jax.vmap(evaluate) if self.vectorize_particles else _one_by_one
-        pieces = batched(keys) if self.vectorize_particles else batched(evaluate, keys)
-        log_p, log_q, log_det = pieces
+        apply = jax.vmap if self.vectorize_particles else _one_by_one
+        log_p, log_q, log_det = apply(evaluate)(keys)
         flat = [
             jnp.reshape(a, (self.num_particles, -1)) for a in (log_p, log_q, log_det)
         ]
@@ -129,8 +128,8 @@ class SoftCVILoss:
         return contrast(log_p, log_q, self.alpha * (log_q + log_det) - log_det)
 
 
-def _one_by_one(evaluate: Callable, keys: PRNGKeyArray):
-    return jax.lax.map(evaluate, keys)
+def _one_by_one(evaluate: Callable) -> Callable:
+    return lambda keys: jax.lax.map(evaluate, keys)
 
 
 def _evaluate(

@@ -5,7 +5,7 @@ import sys
 import threading
 import weakref
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -26,9 +26,13 @@ class StanProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._requests: IO[bytes] = self._process.stdin
+        self._answers: IO[bytes] = self._process.stdout
         self._lock = threading.Lock()
-        weakref.finalize(self, _stop, self._process)
-        _stan_worker.send(self._process.stdin, {"model_name": model_name, "data": data})
+        weakref.finalize(self, _stop, self._process, self._requests, self._answers)
+        _stan_worker.send(self._requests, {"model_name": model_name, "data": data})
         self.facts, _ = self._receive()
 
     def log_prob(self, rows: np.ndarray) -> np.ndarray:
@@ -41,12 +45,12 @@ class StanProcess:
 
     def _ask(self, operation: str, rows: np.ndarray) -> np.ndarray:
         with self._lock:
-            _stan_worker.send(self._process.stdin, {"operation": operation}, rows)
+            _stan_worker.send(self._requests, {"operation": operation}, rows)
             _, values = self._receive()
         return values
 
     def _receive(self) -> tuple[dict[str, Any], Any]:
-        facts, values = _stan_worker.receive(self._process.stdout)
+        facts, values = _stan_worker.receive(self._answers)
         if facts is None:
             raise RuntimeError(
                 "program: the process that evaluates the Stan program ended with code "
@@ -58,7 +62,7 @@ class StanProcess:
         return facts, values
 
 
-def _stop(process: subprocess.Popen) -> None:
-    process.stdin.close()
-    process.stdout.close()
+def _stop(process: subprocess.Popen, *pipes: IO[bytes]) -> None:
+    for pipe in pipes:
+        pipe.close()
     process.wait(timeout=5)

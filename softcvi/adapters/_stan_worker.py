@@ -9,12 +9,12 @@ Requests and answers are a line of JSON, followed by doubles if it names a shape
 
 import json
 import sys
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 import numpy as np
 
 
-def send(stream: BinaryIO, facts: dict[str, Any], values: Any = None) -> None:
+def send(stream: IO[bytes], facts: dict[str, Any], values: Any = None) -> None:
     """Write one message."""
     if values is not None:
         values = np.ascontiguousarray(values, np.float64)
@@ -25,7 +25,7 @@ def send(stream: BinaryIO, facts: dict[str, Any], values: Any = None) -> None:
     stream.flush()
 
 
-def receive(stream: BinaryIO) -> tuple[dict[str, Any] | None, Any]:
+def receive(stream: IO[bytes]) -> tuple[dict[str, Any] | None, Any]:
     """Read one message: its facts (None at the end) and its values."""
     line = stream.readline()
     if not line:
@@ -38,7 +38,7 @@ def receive(stream: BinaryIO) -> tuple[dict[str, Any] | None, Any]:
     return facts, values.reshape(facts["shape"])
 
 
-def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer requests until the other side goes away."""
     import httpstan.models
 
