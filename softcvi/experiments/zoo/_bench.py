@@ -129,10 +129,13 @@ def run_zoo(
                 file.write(json.dumps(record) + "\n")
             report(describe(record))
 
-    with ThreadPoolExecutor(processes) as pool:
-        list(pool.map(one, todo))
-    records = read_records(path)
-    write_report(records, folder)
+    try:
+        with ThreadPoolExecutor(processes) as pool:
+            list(pool.map(one, todo))
+    finally:
+        # An interrupted bench still shows what it has.
+        records = read_records(path)
+        write_report(records, folder)
     return records
 
 

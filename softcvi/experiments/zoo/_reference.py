@@ -51,10 +51,16 @@ class Reference:
 
     def save(self, path: Path) -> None:
         """Write one compressed file of arrays, single precision for the draws."""
+
+        def precision(group: str, site: str) -> type:
+            # Rounded, the rows of a Cholesky factor (whose zeros do not vary) lose
+            # their unit length, and with it their place in the support.
+            exact = group == "draws" and not np.all(self.sd[site] > 0)
+            single = group in ("draws", "rhat", "ess") and not exact
+            return np.float32 if single else np.float64
+
         arrays: dict[str, Any] = {
-            f"{group}/{site}": np.asarray(
-                value, np.float32 if group in ("draws", "rhat", "ess") else np.float64
-            )
+            f"{group}/{site}": np.asarray(value, precision(group, site))
             for group in ("mean", "sd", "quantiles", "draws", "rhat", "ess")
             for site, value in getattr(self, group).items()
         }
