@@ -7,6 +7,7 @@ from softcvi.fitting import (
     enable_compilation_cache,
     fit,
     fit_many,
+    fit_until,
 )
 from softcvi.objectives import (
     ELBO,
@@ -52,6 +53,7 @@ __all__ = [
     "enable_compilation_cache",
     "fit",
     "fit_many",
+    "fit_until",
     "fitting",
     "guides",
     "load",

@@ -7,6 +7,8 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
+import jax
+
 import softcvi
 from softcvi.cli._bench import add_bench_parser
 from softcvi.cli._completion import add_completion_parser
@@ -109,6 +111,8 @@ def _run(args: argparse.Namespace) -> int:
     try:
         if not args.no_cache:
             softcvi.enable_compilation_cache()
+        # Reference draws and metrics need all digits of a product on accelerators too.
+        jax.config.update("jax_default_matmul_precision", "highest")
         code: Any = args.run(args)
         sys.stdout.flush()
         return OK if code is None else int(code)

@@ -9,6 +9,9 @@ GOOD_KHAT = 0.5
 USABLE_KHAT = 0.7
 _SETTLED_DRIFT = 0.2
 _MIN_ESS_SHARE = 0.02
+_CAUTION_SHIFT = 0.25
+_BAD_SHIFT = 0.4
+_WRONG_SPREAD = 1.35
 
 
 class Verdict(eqx.Module):
@@ -20,6 +23,14 @@ class Verdict(eqx.Module):
         khat: Pareto k-hat of the importance weights.
         ess_share: Effective share of the importance weights.
         evidence: Numbers behind further reasons, by name.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, softcvi
+        >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+        >>> posterior = softcvi.Posterior(softcvi.guides.mean_field(target), target)
+        >>> sample = posterior.importance(jax.random.key(0), 1000)
+        >>> softcvi.diagnostics.assess(sample, label_ess=1.0).trusted
+        False
     """
 
     level: str
@@ -44,6 +55,7 @@ def assess(
     num_particles: int = 8,
     drift: float | None = None,
     chain_shift: float | None = None,
+    chain_spread: tuple[float, float] | None = None,
     start_disagreement: float | None = None,
 ) -> Verdict:
     """Combine the signs that an answer is right or wrong.
@@ -57,8 +69,9 @@ def assess(
         label_ess: Mean label ESS of the last part of the run.
         num_particles: K, to judge label ESS by.
         drift: Change of the ELBO over the last part of the run, in nats.
-        chain_shift: How far short chains started at resampled draws moved on average,
-            in posterior standard deviations.
+        chain_shift: How far short chains started at resampled draws moved a mean, in
+            posterior standard deviations.
+        chain_spread: Range of the guide's standard deviations over the chains'.
         start_disagreement: Largest difference of evidence between starts, in nats, that
             ended in different places.
 
@@ -93,11 +106,26 @@ def assess(
         doubtful.append(
             f"the ELBO still moved by {drift:.2f} nats at the end of the run"
         )
-    if chain_shift is not None and not chain_shift < 1.0:
+    correction = _largest_correction(sample)
+    if not correction < _CAUTION_SHIFT:
+        doubtful.append(
+            f"importance weights move a mean by {correction:.2f} standard deviations: "
+            "use posterior.resample"
+        )
+    if chain_shift is not None and not chain_shift < _BAD_SHIFT:
         bad.append(
-            f"short chains from the draws move away by {chain_shift:.1f} standard "
+            f"short chains from the draws move a mean by {chain_shift:.1f} standard "
             "deviations"
         )
+    elif chain_shift is not None and not chain_shift < _CAUTION_SHIFT:
+        doubtful.append(f"short chains move a mean by {chain_shift:.2f} sd")
+    if chain_spread is not None:
+        narrow, wide = chain_spread
+        if narrow < 1 / _WRONG_SPREAD or wide > _WRONG_SPREAD:
+            doubtful.append(
+                f"standard deviations are {narrow:.2f} to {wide:.2f} times those of "
+                "short chains"
+            )
     if start_disagreement is not None and start_disagreement > 1.0:
         bad.append(
             f"starts ended in different places, {start_disagreement:.1f} nats apart"
@@ -106,6 +134,7 @@ def assess(
         "label_ess": label_ess,
         "drift": drift,
         "chain_shift": chain_shift,
+        "largest_correction": correction,
         "start_disagreement": start_disagreement,
     }
     level = "not trusted" if bad else "caution" if doubtful else "trusted"
@@ -121,8 +150,33 @@ def assess(
     )
 
 
+def _largest_correction(sample: ImportanceSample) -> float:
+    """How far the weights move a mean, in weighted standard deviations."""
+    weights = np.exp(sample.log_weights)
+    largest = 0.0
+    for values in sample.draws.values():
+        values = np.asarray(values, np.float64).reshape(weights.size, -1)
+        if not np.all(np.isfinite(values)):
+            continue
+        mean = weights @ values
+        sd = np.sqrt(np.maximum(weights @ (values - mean) ** 2, 1e-300))
+        # A heavy tail has no mean to compare; its middle is compared instead.
+        shift = np.abs(np.clip((values - mean) / sd, -5, 5).mean(axis=0))
+        largest = max(largest, float(np.max(shift, initial=0.0)))
+    return largest
+
+
 def settled_drift(elbo: np.ndarray, share: float = 0.2) -> float | None:
-    """Change of the ELBO between the halves of the last part of a run, beyond noise."""
+    """Change of the ELBO between the halves of the last part of a run, beyond noise.
+
+    Example:
+        >>> import numpy as np
+        >>> from softcvi.diagnostics import settled_drift
+        >>> settled_drift(np.zeros(100))
+        0.0
+        >>> settled_drift(np.arange(100.0))
+        10.0
+    """
     tail = elbo[-max(8, int(share * elbo.size)) :]
     tail = tail[np.isfinite(tail)]
     if tail.size < 8:

@@ -4,7 +4,9 @@ from softcvi.fitting._cache import enable_compilation_cache
 from softcvi.fitting._checkpoint import Checkpoint
 from softcvi.fitting._fit import fit
 from softcvi.fitting._history import History
+from softcvi.fitting._ladder import LadderResult, Rung, fit_until
 from softcvi.fitting._many import fit_many
+from softcvi.fitting._nuts import ChainDraws
 from softcvi.fitting._optimizer import (
     AbstractOptimizer,
     AbstractSchedule,
@@ -33,23 +35,27 @@ __all__ = [
     "AbstractStoppingRule",
     "Adam",
     "Bar",
+    "ChainDraws",
     "Checkpoint",
     "ConstantRate",
     "EvaluationLimit",
     "FitError",
     "FitResult",
     "History",
+    "LadderResult",
     "Lines",
     "Never",
     "OptaxOptimizer",
     "Plateau",
     "Progress",
+    "Rung",
     "Silent",
     "TimeLimit",
     "WarmupCosine",
     "enable_compilation_cache",
     "fit",
     "fit_many",
+    "fit_until",
     "fused",
     "paper_optimizer",
 ]

@@ -18,8 +18,8 @@ from softcvi.fitting._checks import (
     explain_nothing_usable,
 )
 from softcvi.fitting._choose import choose_guide
-from softcvi.fitting._drive import Outcome, drive
-from softcvi.fitting._history import History
+from softcvi.fitting._drive import drive
+from softcvi.fitting._finish import make_result
 from softcvi.fitting._loop import LoopState, Run, advance_one, prepare
 from softcvi.fitting._optimizer import as_optimizer
 from softcvi.fitting._progress import AbstractReporter, as_reporter
@@ -30,13 +30,11 @@ from softcvi.fitting._start import (
     place,
     resolve_start,
 )
+from softcvi.fitting._starts import fit_from_starts
 from softcvi.fitting._stopping import AbstractStoppingRule, Never
 from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective, SoftCVI
-from softcvi.posterior import Posterior
 from softcvi.targets import AbstractTarget
-
-_DEGENERATE_LABELS = 1.15
 
 
 def fit(
@@ -49,6 +47,7 @@ def fit(
     learning_rate: float | None = None,
     optimizer: Any = None,
     start: Any = "auto",
+    starts: int = 1,
     stopping: AbstractStoppingRule | None = None,
     progress: bool | AbstractReporter = True,
     checkpoint: Checkpoint | str | os.PathLike | None = None,
@@ -69,6 +68,8 @@ def fit(
             has a gradient, otherwise a phase in which alpha follows label ESS);
             ``"prior"``, a point or draws in model coordinates, a fitted posterior, or
             None for no start-up at all.
+        starts: Dispersed starts, run in one program and ranked by evidence; where they
+            find different modes the answer is a mixture of them.
         stopping: A rule of ``softcvi.fitting``; by default all steps are run.
         progress: Show a bar on a terminal; or a reporter of ``softcvi.fitting``.
         checkpoint: File to keep the state in, and to resume from.
@@ -89,6 +90,8 @@ def fit(
     """
     key = checked_key(key)
     check_steps(steps)
+    if isinstance(starts, bool) or not isinstance(starts, int) or starts < 1:
+        raise ValueError(f"starts: must be an integer of at least 1; got {starts!r}.")
     objective = SoftCVI() if objective is None else objective
     stopping = Never() if stopping is None else stopping
     check_target(target, objective)
@@ -98,10 +101,29 @@ def fit(
         check_support(support_key, guide, target)
     as_optimizer(optimizer, learning_rate, 1.0)  # refuse a bad rate before any work
     steps = stopping.limit_steps(steps, objective.num_particles)
+    if starts > 1 and guide is not None:
+        if checkpoint is not None:
+            raise ValueError(
+                "checkpoint: not kept for several starts of a given guide. Leave it "
+                "out, or use starts=1."
+            )
+        return fit_from_starts(
+            run_key,
+            target,
+            guide,
+            starts,
+            objective=objective,
+            steps=steps,
+            learning_rate=learning_rate,
+            optimizer=optimizer,
+            start=start,
+            stopping=stopping,
+            progress=progress,
+        )
 
     began = time.perf_counter()
     guide, startup_steps, choices = _begin(
-        start_key, choice_key, target, guide, start, steps
+        start_key, choice_key, target, guide, start, starts, steps
     )
     seconds_start = time.perf_counter() - began
 
@@ -136,14 +158,14 @@ def _advance(state: LoopState, start, stop, *, run: Run) -> LoopState:
     return advance_one(state, start, stop, run)
 
 
-def _begin(start_key, choice_key, target, guide, start, steps):
+def _begin(start_key, choice_key, target, guide, start, starts, steps):
     """The guide at its starting place, and the length of the start-up phase."""
     startup_steps = 0 if start is None else int(STARTUP_SHARE * steps)
     is_auto = isinstance(start, str) and start == "auto"
     if guide is not None and (start is None or (is_auto and not can_be_placed(guide))):
         how = "the guide as given" + (", then alpha by label ESS" if is_auto else "")
         return guide, startup_steps, {"start": how}
-    report = resolve_start(start_key, start, target)
+    report = resolve_start(start_key, start, target, starts)
     choices = {"start": report.reason}
     if guide is None:
         guide, choices["guide"] = choose_guide(choice_key, target, report)
@@ -157,36 +179,3 @@ def _begin(start_key, choice_key, target, guide, start, steps):
             "moments. Use start='auto', or set its parameters yourself and start=None."
         )
     return placed, 0, choices
-
-
-def make_result(
-    outcome: Outcome, run: Run, choices: dict[str, str], seconds_start: float
-) -> FitResult:
-    """Put the fitted parameters back into guide and target, and read the history."""
-    guide, target = run.unpack(outcome.state.params)
-    history = History.from_sums(
-        outcome.state.history, int(run.record_every), outcome.steps
-    )
-    num_particles = run.objective.num_particles
-    message = outcome.message
-    label_ess = history.last()["label_ess"]
-    if num_particles >= 4 and label_ess < _DEGENERATE_LABELS:
-        message += (
-            f"; label ESS stayed at {label_ess:.2f} of {num_particles}: one particle "
-            "takes all the weight: use a richer guide (low_rank, full_rank, a flow), "
-            "more particles, or objective=softcvi.ELBO()"
-        )
-    return FitResult(
-        posterior=Posterior(guide, target),
-        status=outcome.status,
-        message=message,
-        history=history,
-        steps=outcome.steps,
-        num_particles=num_particles,
-        num_bad_densities=int(outcome.state.num_bad),
-        num_skipped_steps=int(outcome.state.num_skipped),
-        seconds_start=seconds_start,
-        seconds_compile=outcome.seconds_compile,
-        seconds_run=outcome.seconds_run,
-        choices=choices,
-    )

@@ -129,8 +129,13 @@ def _trainable_model(target: AbstractTarget, objective: AbstractObjective) -> Py
 def advance(
     state: LoopState, start: Int[Array, ""], stop: Int[Array, ""], run: Run
 ) -> LoopState:
-    """Run steps ``start`` to ``stop``; their number is not part of the program."""
-    return jax.lax.fori_loop(start, stop, lambda i, s: one_step(s, i, run), state)
+    """Run steps ``start`` to ``stop``; their number is not part of the program.
+
+    Products are computed in full precision: accelerators round them to 10 bits by
+    default, which is enough for a network and too little for a log density.
+    """
+    with jax.default_matmul_precision("highest"):
+        return jax.lax.fori_loop(start, stop, lambda i, s: one_step(s, i, run), state)
 
 
 @eqx.filter_jit

@@ -17,7 +17,7 @@ from softcvi.fitting._checks import (
     check_target,
 )
 from softcvi.fitting._drive import Outcome, drive
-from softcvi.fitting._fit import make_result
+from softcvi.fitting._finish import make_result
 from softcvi.fitting._loop import Run, advance_many, prepare
 from softcvi.fitting._optimizer import as_optimizer
 from softcvi.fitting._progress import AbstractReporter, as_reporter
@@ -44,6 +44,7 @@ def fit_many(
     learning_rate: float | None = None,
     optimizer: Any = None,
     start: Any = "auto",
+    paths: int = 4,
     stopping: AbstractStoppingRule | None = None,
     batched_target: bool = False,
     batched_guide: bool = False,
@@ -68,6 +69,7 @@ def fit_many(
         learning_rate: Peak rate; by default what suits the guide.
         optimizer: An optax transformation instead.
         start: ``"auto"`` or None.
+        paths: Newton paths per run of an automatic start, of which the best counts.
         stopping: A rule; it sees the average over the runs.
         batched_target: Whether each run has its own target.
         batched_guide: Whether each run has its own starting guide.
@@ -107,10 +109,13 @@ def fit_many(
     choices = {"start": "the guide as given"}
     if start == "auto" and _newton_possible(one_guide, one_target):
         guide = eqx.filter_jit(
-            eqx.filter_vmap(place_by_newton, in_axes=(0, guide_axis, target_axis))
+            eqx.filter_vmap(
+                functools.partial(place_by_newton, paths=paths),
+                in_axes=(0, guide_axis, target_axis),
+            )
         )(start_keys, guide, target)
         guide_axis, startup_steps = eqx.if_array(0), 0
-        choices = {"start": "the best of four Newton paths"}
+        choices = {"start": f"the best of {paths} Newton path(s)"}
     elif start == "auto":
         choices = {"start": "alpha by label ESS"}
     elif start is not None:

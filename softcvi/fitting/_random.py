@@ -17,7 +17,7 @@ _PARITY = 0x1BD11BDA
 
 
 def _threefry(key: UInt32[Array, " 2"], x0: Array, x1: Array) -> tuple[Array, Array]:
-    """Threefry-2x32 with 20 rounds (Salmon et al., 2011), elementwise in the counters."""
+    """Threefry-2x32 with 20 rounds (Salmon et al., 2011), elementwise."""
     schedule = (key[0], key[1], key[0] ^ key[1] ^ jnp.uint32(_PARITY))
     x0, x1 = x0 + schedule[0], x1 + schedule[1]
     for group in range(5):

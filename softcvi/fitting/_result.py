@@ -6,11 +6,18 @@ from typing import Any
 
 import jax
 
-from softcvi.diagnostics import Verdict, assess, settled_drift, summarise
+from softcvi.diagnostics import (
+    Verdict,
+    assess,
+    settled_drift,
+    short_chains,
+    summarise,
+)
 from softcvi.fitting._history import History
 from softcvi.posterior import ImportanceSample, Posterior
 
 _CHECK_DRAWS = 4000
+_CHAIN_DIM = 200
 
 
 class FitError(RuntimeError):
@@ -82,8 +89,19 @@ class FitResult:
             label_ess=self.history.last()["label_ess"],
             num_particles=self.num_particles,
             drift=settled_drift(self.history.elbo),
+            **self._chain_evidence(),
             **self.evidence,
         )
+
+    def _chain_evidence(self) -> dict[str, Any]:
+        """Short chains as a cross-check, where the model has a gradient."""
+        target = self.posterior.target
+        if target is None or not target.has_gradient or target.amortised:
+            return {}
+        if target.structure.size > _CHAIN_DIM:
+            return {}
+        check = short_chains(jax.random.key(20_25), self.posterior)
+        return {"chain_shift": check.shift, "chain_spread": check.spread}
 
     @property
     def khat(self) -> float:

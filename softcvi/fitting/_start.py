@@ -135,9 +135,9 @@ def can_be_placed(guide: AbstractGuide) -> bool:
 
 
 def place_by_newton(
-    key: PRNGKeyArray, guide: AbstractGuide, target: AbstractTarget
+    key: PRNGKeyArray, guide: AbstractGuide, target: AbstractTarget, *, paths: int
 ) -> AbstractGuide:
-    """Traceable start for many fits at once: the best of four Newton paths."""
+    """Traceable start for many fits at once: the best of a few Newton paths."""
     log_density = _vector_density(target)
     dtype = jnp.result_type(*guide.structure.dtypes)
 
@@ -146,7 +146,7 @@ def place_by_newton(
         start = target.structure.ravel(target.initial_particle(start_key))
         return newton_path(log_density, start.astype(dtype), path_key)
 
-    normals = jax.vmap(one)(jax.random.split(key, 4))
+    normals = jax.vmap(one)(jax.random.split(key, paths))
     best = jnp.argmax(normals.elbo)
     return place(guide, normals.mean[best], normals.covariance[best])
 
@@ -176,20 +176,22 @@ def moments_of_point(point: PyTree, target: AbstractTarget) -> Moments:
     return Moments(vector, 0.01 * np.eye(vector.size), np.inf, 0.0, -np.inf)
 
 
-def resolve_start(key: PRNGKeyArray, start: Any, target: AbstractTarget) -> StartReport:
+def resolve_start(
+    key: PRNGKeyArray, start: Any, target: AbstractTarget, starts: int = 1
+) -> StartReport:
     """Normalise what the user gave as ``start`` to what was found out."""
     if start is None:
         return StartReport([], "no start-up: the guide begins as given")
     if isinstance(start, str):
         if start == "auto":
-            return explore(key, target)
+            return explore(key, target, max(_PATHS, starts))
         if start == "prior":
             draws = jax.vmap(target.initial_particle)(jax.random.split(key, 1000))
             draws = jax.vmap(target.space.to_model)(draws)
             return StartReport([moments_of_draws(draws, target)], "prior draws")
         raise ValueError(
-            f"start: unknown '{start}'. Use 'auto', 'prior', None, a point, draws, or a "
-            "fitted posterior."
+            f"start: unknown '{start}'. Use 'auto', 'prior', None, a point, draws, or "
+            "a fitted posterior."
         )
     if isinstance(start, Posterior):
         guide = paramax.unwrap(start.guide)

@@ -102,9 +102,12 @@ class FullRankNormal(AbstractDistribution):
         return self.diagonal[:, None] * unit
 
     def _sample(self, key: PRNGKeyArray, condition: Array | None = None) -> Array:
-        noise = jax.random.normal(key, self.shape, self.loc.dtype)
-        shift = jax.scipy.linalg.solve_triangular(self._factor(), noise, lower=True)
-        return self.loc + shift
+        return self.from_base(jax.random.normal(key, self.shape, self.loc.dtype))[0]
+
+    def from_base(self, z: Float[Array, " d"]) -> tuple[Float[Array, " d"], Scalar]:
+        """Map a standard normal point to this distribution, with ``log |dx/dz|``."""
+        shift = jax.scipy.linalg.solve_triangular(self._factor(), z, lower=True)
+        return self.loc + shift, -jnp.sum(jnp.log(self.diagonal))
 
     def _log_prob(self, x: Array, condition: Array | None = None) -> Scalar:
         z = self._factor() @ (x - self.loc)

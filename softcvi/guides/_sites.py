@@ -103,7 +103,7 @@ class SiteGuide(AbstractGuide):
         self,
         sites: Mapping[str, AbstractDistribution | Conditional],
         *,
-        rate: float = 1e-2,
+        rate: float = 2e-2,
     ):
         seen: list[str] = []
         for name, site in sites.items():

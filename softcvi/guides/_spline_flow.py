@@ -83,7 +83,7 @@ class SplineFlow(AbstractDistribution):
         size = num_spline_parameters(knots)
         shapes = [(width, dim), (width,), (dim, size, width), (dim, size)]
         bounds = [dim, dim, width, width]
-        # One array per layer: the gradient of a stacked array's slices is padded copies.
+        # One array per layer: a stacked array's slices have padded copies as gradient.
         self.w_in, self.b_in, self.w_out, self.b_out = (
             tuple(
                 init_scale
@@ -113,15 +113,20 @@ class SplineFlow(AbstractDistribution):
     def _sample_and_log_prob(
         self, key: PRNGKeyArray, condition: Array | None = None
     ) -> tuple[Array, Scalar]:
+        z = self._base_sample(key)
+        x, log_det = self.from_base(z)
+        return x, self._base_log_prob(z) - log_det
+
+    def from_base(self, z: Float[Array, " d"]) -> tuple[Float[Array, " d"], Scalar]:
+        """Map a point of the base space to the flow's, with ``log |dx/dz|``."""
         w_in, w_out = self._masked()
-        z = x = self._base_sample(key)
-        total = jnp.zeros((), x.dtype)
+        x, total = z, jnp.zeros((), z.dtype)
         for layer in reversed(range(len(self.orders))):
             x, log_det = self._invert_layer(
                 x, w_in[layer], w_out[layer], self.b_in[layer], self.b_out[layer], layer
             )
             total = total + log_det
-        return x, self._base_log_prob(z) + total
+        return x, -total
 
     def _sample(self, key: PRNGKeyArray, condition: Array | None = None) -> Array:
         return self._sample_and_log_prob(key)[0]

@@ -68,6 +68,11 @@ class Whitened(AbstractDistribution):
         y, log_prob = self.base._sample_and_log_prob(key, condition)
         return self.loc + self.factor @ y, log_prob - self._log_det()
 
+    def from_base(self, z: Float[Array, " d"]) -> tuple[Float[Array, " d"], Scalar]:
+        """Map a point of the base space to this one, with ``log |dx/dz|``."""
+        y, log_det = self.base.from_base(z)
+        return self.loc + self.factor @ y, log_det + self._log_det()
+
     @property
     def covers_reals(self) -> bool:
         """That of the base."""

@@ -19,6 +19,14 @@ class ImportanceSample(eqx.Module):
         log_weights: Pareto smoothed log weights, normalised to sum to one.
         khat: Shape of the tail of the weights; below 0.7 they can be trusted.
         log_evidence: Estimate of the log marginal likelihood.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, softcvi
+        >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+        >>> posterior = softcvi.Posterior(softcvi.guides.mean_field(target), target)
+        >>> sample = posterior.importance(jax.random.key(0), 1000)
+        >>> round(sample.ess), round(sample.log_evidence, 4)
+        (1000, 1.8379)
     """
 
     draws: dict[str, Any]
@@ -88,7 +96,7 @@ def _fit_generalised_pareto(exceedances: np.ndarray) -> tuple[float, float]:
     b = b / (3 * x[int(n / 4 + 0.5) - 1]) + 1 / x[-1]
     k = np.mean(np.log1p(-b[:, None] * x), axis=1)
     log_likelihood = n * (np.log(-(b / k)) - k - 1)
-    weights = 1 / np.sum(np.exp(log_likelihood - log_likelihood[:, None]), axis=1)
+    weights = np.exp(log_likelihood - _logsumexp(log_likelihood))
     keep = weights >= 10 * np.finfo(np.float64).eps
     weights, b = weights[keep] / np.sum(weights[keep]), b[keep]
     b_mean = np.sum(b * weights)
