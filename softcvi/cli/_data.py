@@ -39,9 +39,7 @@ def read_data(path: Path) -> dict[str, Any]:
         raise
     except (ValueError, OSError, LookupError) as error:
         what = path.suffix[1:].upper()
-        raise CommandError(
-            f"{path}: not a readable {what} file ({error})."
-        ) from error
+        raise CommandError(f"{path}: not a readable {what} file ({error}).") from error
 
 
 def read_draws(path: Path) -> dict[str, np.ndarray]:
@@ -86,7 +84,8 @@ def _gather(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         length = len(next(iter(pieces.values())))
         whole = np.full((length, *shape), np.nan)
         for index, column in pieces.items():
-            whole[(slice(None), *index)] = column
+            place: tuple[Any, ...] = (slice(None), *index)
+            whole[place] = column
         found[name] = whole
     return found
 

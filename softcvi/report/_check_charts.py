@@ -78,9 +78,8 @@ def _khat_chart(views: Sequence[FitView]) -> Chart:
 def _weights_chart(views: Sequence[FitView]) -> Chart:
     curves = []
     for view in views:
-        weights = np.sort(np.exp(np.asarray(view.log_weights)))[::-1] * len(
-            view.log_weights
-        )
+        shares = np.sort(np.exp(np.asarray(view.log_weights)))[::-1]
+        weights = shares * len(shares)
         picks = np.unique(
             np.geomspace(1, len(weights), _POINTS).round().astype(int) - 1
         )
@@ -98,22 +97,22 @@ def _weights_chart(views: Sequence[FitView]) -> Chart:
     axes.rule(axes.x, (0.0, 0.0))
     for view, (rank, weights) in zip(views, curves, strict=True):
         axes.line(np.log10(rank), np.log10(weights), style_of(view.method))
-    shares = "; ".join(
+    described = "; ".join(
         f"{view.label}: the heaviest draw counts {number(float(weights[0]))} times, "
         f"{view.ess_share:.0%} carry weight"
         for view, (_, weights) in zip(views, curves, strict=True)
     )
     rows = []
-    for rank in (1, 10, 100, 1000):
-        row = [str(rank)]
+    for wanted in (1, 10, 100, 1000):
+        row = [str(wanted)]
         for ranks, weights in curves:
-            nearest = int(np.argmin(np.abs(ranks - rank)))
-            known = rank <= ranks[-1]
+            nearest = int(np.argmin(np.abs(ranks - wanted)))
+            known = wanted <= ranks[-1]
             row.append(number(float(weights[nearest]) if known else None))
         rows.append(tuple(row))
     return Chart(
         title="Importance weights",
-        words=f"Weights of the draws from the heaviest down. {shares}. "
+        words=f"Weights of the draws from the heaviest down. {described}. "
         "A flat line at 1 means that the guide equals the posterior.",
         drawing=axes.render(),
         width=axes.width,

@@ -66,7 +66,7 @@ def comparison_table(
         >>> table.header[:3]
         ('fit', 'verdict', 'k-hat')
     """
-    columns = {
+    columns: dict[str, list[float | None]] = {
         "k-hat": [view.khat for view in views],
         "ESS share": [view.ess_share for view in views],
         "log evidence": [view.log_evidence for view in views],

@@ -26,7 +26,8 @@ def test_files_that_it_names_exist():
     assert [name for name in linked if not (ROOT / name).exists()] == []
 
 
-BLOCKS = "".join(re.findall(r"```\n(.*?)```", README, re.DOTALL))
+FENCES = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+BLOCKS = "".join(text for language, text in FENCES if not language)
 COMMANDS = sorted(set(re.findall(r"^softcvi (\w+)", BLOCKS, re.MULTILINE)))
 
 
