@@ -64,7 +64,8 @@ def _measure_task(name: str, options: Options) -> dict[str, Any]:
         warm = [
             run_child("first_step", name, cache=Path(folder)) for _ in range(repeats)
         ]
-    row = {"task": name, "cold": _medians(cold), "warm": _medians(warm)}
+    row: dict[str, Any] = {"task": name}
+    row |= {"cold": _medians(cold), "warm": _medians(warm)}
     options.say(
         f"compile, {name}: {row['cold']['seconds_compile']:.2f} s cold, first step "
         f"{row['warm']['seconds_to_first_step']:.2f} s after the import in the second "

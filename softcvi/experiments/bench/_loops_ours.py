@@ -48,7 +48,13 @@ def make_guide(problem: Problem, target):
         Structure(mu: (), tau: (), theta_std: (8,))
     """
     if problem.guide == "flow":
-        return spline_flow(jax.random.key(0), target, **FLOW)
+        return spline_flow(
+            jax.random.key(0),
+            target,
+            layers=FLOW["layers"],
+            width=FLOW["width"],
+            knots=FLOW["knots"],
+        )
     return mean_field(target)
 
 

@@ -16,7 +16,7 @@ from softcvi.experiments.tasks import PAPER_TASKS, get_task
 from softcvi.fitting import Silent, paper_optimizer
 
 LIMIT = 1.05
-_SECONDS = 2.0
+_SECONDS = 1.0
 
 
 def paper_problem(name: str):
@@ -72,8 +72,8 @@ def _measure(name: str, options: Options) -> dict[str, Any]:
         "full": lambda: fit(steps, progress=visible_bar(), stopping=never_settled()),
     }
     times: dict[str, list[float]] = {way: [] for way in ways}
-    for way in ways.values():
-        way()
+    for run in ways.values():
+        run()
     for _ in range(1 if options.quick else options.repeats):
         for way, run in ways.items():
             times[way].append(run())
