@@ -72,15 +72,18 @@ def short_chains(
         pick_key, _PROPOSALS, (chains,), p=jnp.asarray(weights / weights.sum())
     )
     vectors = np.asarray(draws, np.float64)
-    covariance = np.cov(vectors.T, aweights=weights).reshape(vectors.shape[1], -1)
-    # Weights may sit on few draws; the guide's own covariance keeps this positive.
+    # Weights may sit on one draw; the guide's own covariance keeps this positive.
+    covariance = np.cov(vectors.T, aweights=weights, ddof=0)
+    covariance = covariance.reshape(vectors.shape[1], -1)
     covariance = 0.9 * covariance + 0.1 * np.cov(vectors.T).reshape(covariance.shape)
     factor = jnp.asarray(np.linalg.cholesky(_regular(covariance)), draws.dtype)
     ends, acceptance = _run(chain_key, draws[pick], factor, target, transitions)
     ends = np.asarray(ends, np.float64)
     sd = ends.std(axis=0)
-    shift = np.abs(ends.mean(axis=0) - vectors.mean(axis=0)) / sd
-    ratio = vectors.std(axis=0) / sd
+    # Chains that all stay at one draw have no spread: infinitely far from the guide's.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shift = np.abs(ends.mean(axis=0) - vectors.mean(axis=0)) / sd
+        ratio = vectors.std(axis=0) / sd
     return ChainCheck(
         shift=float(np.max(shift)),
         spread=(float(np.min(ratio)), float(np.max(ratio))),

@@ -95,6 +95,8 @@ def _fit_generalised_pareto(exceedances: np.ndarray) -> tuple[float, float]:
     b = 1 - np.sqrt(grid / (np.arange(1, grid + 1) - 0.5))
     b = b / (3 * x[int(n / 4 + 0.5) - 1]) + 1 / x[-1]
     k = np.mean(np.log1p(-b[:, None] * x), axis=1)
+    # k is zero, and nothing is learnt, where b is: equal exceedances come to that.
+    b, k = b[k != 0], k[k != 0]
     log_likelihood = n * (np.log(-(b / k)) - k - 1)
     weights = np.exp(log_likelihood - _logsumexp(log_likelihood))
     keep = weights >= 10 * np.finfo(np.float64).eps
