@@ -19,8 +19,8 @@ class NetworkDistribution(AbstractDistribution):
 
     Args:
         network: Callable pytree, for example ``equinox.nn.MLP``, on the condition.
-        make: Function from the network's output to a FlowJAX distribution; a plain
-            module-level function, so that the guide can be saved.
+        make: Function from the network's output to a FlowJAX distribution. The guide
+            can be saved if this is a class or function of ``softcvi.guides``.
         shape: Shape of a draw.
         cond_shape: Shape of the condition.
 

@@ -6,6 +6,7 @@ file from elsewhere cannot run code of its own.
 
 import dataclasses
 import importlib
+import sys
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -144,6 +145,10 @@ def _name_of(thing: Any, path: str) -> str:
     """``module:qualname`` of a class or function that can be found again."""
     module = getattr(thing, "__module__", None)
     name = getattr(thing, "__qualname__", getattr(thing, "__name__", None))
+    if "<" in str(name):
+        # An anonymous function may still be bound to a name in its module.
+        bound = vars(sys.modules.get(module or "", sys)).items()
+        name = next((n for n, value in bound if value is thing), name)
     label = f"{module}:{name}"
     try:
         found = _find(label)
@@ -152,8 +157,8 @@ def _name_of(thing: Any, path: str) -> str:
     if found is not thing:
         raise ValueError(
             f"{path}: {name!r} cannot be saved, because only known parts of "
-            f"{', '.join(_PACKAGES)} are read back. Use a guide from softcvi.guides, or save the "
-            "draws: posterior.to_arviz().to_netcdf(path)."
+            f"{', '.join(_PACKAGES)} are read back. Use a guide from softcvi.guides, "
+            "or save the draws: posterior.to_arviz().to_netcdf(path)."
         )
     return label
 
