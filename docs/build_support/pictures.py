@@ -51,7 +51,7 @@ def show(figure, caption: str) -> None:
     text = io.StringIO()
     number = next(_numbers)
     with mpl.rc_context({**_STYLE, "svg.hashsalt": f"picture {number}"}):
-        figure.savefig(text, format="svg", metadata={"Date": None})
+        figure.savefig(text, format="svg", dpi=200, metadata={"Date": None})
     plt.close(figure)
     svg = text.getvalue()
     svg = svg[svg.index("<svg") :].replace(_INK, "currentColor")
@@ -89,24 +89,11 @@ def cloud(axis, draws: np.ndarray, colour: str, label: str | None = None) -> Non
         alpha=0.35,
         linewidths=0,
         label=label,
-        rasterized=False,
+        rasterized=True,  # thousands of dots would swell the page
     )
 
 
-def history(result, label: str = "", colour: str = GUIDE, axes=None) -> list:
-    """Excess and label ESS of a fit by step."""
-    if axes is None:
-        figure, axes = panels(2)
-        axes[0].set(xlabel="step", ylabel="excess (nats)", yscale="log")
-        axes[1].set(xlabel="step", ylabel="label ESS", ylim=(0.9, None))
-        axes[0].figure_ = figure
-    rows = result.history
-    axes[0].plot(rows.step, np.maximum(rows.excess, 1e-7), color=colour, label=label)
-    axes[1].plot(rows.step, rows.label_ess, color=colour, label=label)
-    return axes
-
-
-def steps_table(rows: list[dict]) -> None:
+def table(rows: list[dict]) -> None:
     """Print dicts of equal keys as a Markdown table."""
     names = list(rows[0])
     print("| " + " | ".join(names) + " |")

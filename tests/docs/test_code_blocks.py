@@ -1,5 +1,10 @@
-"""Code of the documentation runs: skeletons as printed, tutorials without the fits."""
+"""Code of the documentation runs as printed, or at least calls what exists.
 
+Running every tutorial takes minutes, which is what `make docs` does.
+"""
+
+import ast
+import importlib
 import inspect
 import io
 import re
@@ -81,22 +86,67 @@ def as_in_the_build(monkeypatch):
 
 def test_skeletons_run_as_printed():
     printed = _run("extending.md")
-    assert "stopped - excess" in printed
+    assert "is below the limit" in printed
 
 
 def test_first_example_runs_as_printed():
     assert "trusted" in _run("index.md")
 
 
-@pytest.mark.parametrize(
-    "page", sorted(p.name for p in (DOCS / "tutorials").glob("*.md"))
-)
+@pytest.mark.parametrize("page", ["black-box.md", "model-parameters.md"])
 @pytest.mark.usefixtures("no_steps")
-def test_tutorials_run(page):
+def test_quick_tutorials_run(page):
     _run(f"tutorials/{page}", only_shown=True)
 
 
-def test_every_block_compiles():
+class _Calls(ast.NodeVisitor):
+    """Follow names into softcvi, and hold calls against signatures."""
+
+    def __init__(self):
+        self.known: dict[str, object] = {}
+        self.checked = 0
+
+    def visit_Import(self, node):
+        for alias in node.names:
+            if alias.name == "softcvi":
+                self.known["softcvi"] = softcvi
+
+    def visit_ImportFrom(self, node):
+        if (node.module or "").split(".")[0] == "softcvi":
+            module = importlib.import_module(node.module)
+            for alias in node.names:
+                if not hasattr(module, alias.name):
+                    importlib.import_module(f"{node.module}.{alias.name}")
+                self.known[alias.asname or alias.name] = getattr(module, alias.name)
+
+    def resolve(self, node):
+        if isinstance(node, ast.Name):
+            return self.known.get(node.id)
+        if isinstance(node, ast.Attribute):
+            parent = self.resolve(node.value)
+            return None if parent is None else getattr(parent, node.attr)
+        return None
+
+    def visit_Attribute(self, node):
+        self.resolve(node)
+        self.generic_visit(node)
+
+    def visit_Call(self, node):
+        called = self.resolve(node.func)
+        starred = any(isinstance(a, ast.Starred) for a in node.args)
+        if called is not None and not starred and all(k.arg for k in node.keywords):
+            names = {keyword.arg: None for keyword in node.keywords}
+            inspect.signature(called).bind(*node.args, **names)
+            self.checked += 1
+        self.generic_visit(node)
+
+
+def test_every_block_calls_what_exists():
+    checked = 0
     for path in DOCS.rglob("*.md"):
-        for _, code, line in _blocks(str(path.relative_to(DOCS))):
-            compile("\n" * line + code, str(path), "exec")
+        sessions: dict[str, _Calls] = {}
+        for session, code, line in _blocks(str(path.relative_to(DOCS))):
+            calls = sessions.setdefault(session, _Calls())
+            calls.visit(ast.parse("\n" * line + code, str(path)))
+        checked += sum(calls.checked for calls in sessions.values())
+    assert checked > 80
