@@ -17,8 +17,6 @@ DRAWS = {
     "bytes": lambda key: jax.random.bits(key, (7,), "uint8"),
     "uniform": lambda key: jax.random.uniform(key, (2, 3, 4)),
     "normal": lambda key: jax.random.normal(key, (33,)),
-    "scalar": jax.random.normal,
-    "integers": lambda key: jax.random.randint(key, (9,), 0, 1000),
     "split": lambda key: jax.vmap(jax.random.normal)(jax.random.split(key, 6)),
     "fold in": lambda key: jax.random.normal(jax.random.fold_in(key, 77), (3,)),
 }
@@ -88,12 +86,10 @@ def plain_raw(flow, layer, x, i):
 def plain_log_prob(flow, x):
     total = 0.0
     for layer in range(len(flow.orders)):
-        parts = [
-            plain_forward(plain_raw(flow, layer, x, i), x[i], *flow.interval)
-            for i in range(x.size)
-        ]
-        x = jnp.stack([y for y, _ in parts])
-        total = total + sum(log_det for _, log_det in parts)
+        raws = jnp.stack([plain_raw(flow, layer, x, i) for i in range(x.size)])
+        spline = jax.vmap(lambda raw, value: plain_forward(raw, value, *flow.interval))
+        x, log_slopes = spline(raws, x)
+        total = total + jnp.sum(log_slopes)
     return total + jnp.sum(jax.scipy.stats.norm.logpdf(x))
 
 
