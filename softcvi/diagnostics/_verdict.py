@@ -9,6 +9,7 @@ GOOD_KHAT = 0.5
 USABLE_KHAT = 0.7
 _SETTLED_DRIFT = 0.2
 _MIN_ESS_SHARE = 0.02
+_EVEN_WEIGHTS = 0.9
 _CAUTION_SHIFT = 0.25
 _BAD_SHIFT = 0.4
 _WRONG_SPREAD = 1.35
@@ -43,6 +44,11 @@ class Verdict(eqx.Module):
     def trusted(self) -> bool:
         """Whether nothing speaks against the answer."""
         return self.level == "trusted"
+
+    @property
+    def has_even_weights(self) -> bool:
+        """Whether the weights are so even that k-hat says nothing."""
+        return self.ess_share > _EVEN_WEIGHTS
 
     def __str__(self) -> str:
         return f"{self.level}: " + "; ".join(self.reasons)
@@ -86,12 +92,15 @@ def assess(
     bad: list[str] = []
     doubtful: list[str] = []
     share = sample.ess / len(sample.log_q)
-    if not sample.khat <= USABLE_KHAT:
+    # Where nearly all draws carry the same weight, the shape of the little tail that is
+    # left says nothing: k-hat is large for a normal fitted to a slightly heavier tail.
+    tail_matters = share <= _EVEN_WEIGHTS
+    if tail_matters and not sample.khat <= USABLE_KHAT:
         bad.append(
             f"k-hat {sample.khat:.2f} is above {USABLE_KHAT}: the guide misses part of "
             "the posterior"
         )
-    elif sample.khat > GOOD_KHAT:
+    elif tail_matters and sample.khat > GOOD_KHAT:
         doubtful.append(
             f"k-hat {sample.khat:.2f} is between {GOOD_KHAT} and {USABLE_KHAT}"
         )

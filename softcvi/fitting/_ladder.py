@@ -9,6 +9,7 @@ import numpy as np
 import paramax
 from jaxtyping import Array, PRNGKeyArray
 
+from softcvi.diagnostics import Verdict
 from softcvi.fitting._checks import check_target, checked_key
 from softcvi.fitting._fit import fit
 from softcvi.fitting._nuts import ChainDraws, has_base_space, nuts_in_base_space
@@ -70,6 +71,19 @@ class LadderResult:
     def posterior(self):
         """The best guide as a posterior."""
         return self.result.posterior
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the program thinks of the answer: of the chain, if there is one."""
+        if self.chain is None:
+            return self.result.verdict
+        return Verdict(
+            level="trusted" if self.chain.trusted else "not trusted",
+            reasons=(self.rungs[-1].verdict.split(": ", 1)[-1],),
+            khat=self.result.khat,
+            ess_share=self.chain.ess / len(next(iter(self.chain.draws.values()))),
+            evidence={"rhat": self.chain.rhat, "ess": self.chain.ess},
+        )
 
     def sample(self, key: PRNGKeyArray, n: int = 1000) -> dict[str, Array]:
         """Draws of the trusted answer: from the chain if there is one.
@@ -146,7 +160,7 @@ def fit_until(
         seconds = time.perf_counter() - rung_began
         rungs.append(Rung(name, seconds, str(verdict), verdict.khat))
         results.append(result)
-        return verdict.trusted and verdict.khat < khat
+        return verdict.trusted and (verdict.khat < khat or verdict.has_even_weights)
 
     def over_budget() -> bool:
         return time.perf_counter() - began > budget
