@@ -149,7 +149,7 @@ def describe(record: dict) -> str:
     """
     head = f"{record['model']} {record['method']} seed {record['seed']}"
     if record["status"] != "ok":
-        return f"{head}: ERROR {record['message']}"
+        return f"{head}: ERROR {record['message'].splitlines()[0]}"
     trusted = {True: "trusted", False: "not trusted", None: "no verdict"}
     return (
         f"{head}: mean error {record['mean_error']:.2f} sd at "

@@ -92,7 +92,7 @@ def run_case(
         # One case must not take the others down: what went wrong is the result.
         record |= {
             "status": "error",
-            "message": f"{type(error).__name__}: {error}",
+            "message": f"{type(error).__name__}: {error}"[:500],
             "where": traceback.format_exc(limit=-3),
         }
     return record

@@ -40,6 +40,7 @@ def draw_picture(records: list[dict], path: Path | str) -> None:
     for index, method in enumerate(methods):
         label, colour, marker = _STYLE[method]
         offset = (index - (len(methods) - 1) / 2) * 0.8 / max(len(methods), 1)
+        axes[0].plot([], [], marker, color=colour, label=label)
         for row, model in enumerate(rows):
             cases = [r for r in ok if r["model"] == model and r["method"] == method]
             if not cases:
@@ -49,14 +50,12 @@ def draw_picture(records: list[dict], path: Path | str) -> None:
                 float(np.clip(np.median([c[k] for c in cases]), 1e-3, 1e6))
                 for k in ("mean_error", "sd_ratio_min", "sd_ratio_max", "seconds")
             )
-            named = label if model == rows[0] else None
             axes[0].plot(
                 np.clip(error, _FLOOR, _CEILING),
                 y,
                 marker,
                 color=colour,
                 markersize=5,
-                label=named,
             )
             bounds = np.clip([low, high], 0.1, 10.0)
             axes[1].plot(bounds, [y, y], "-", color=colour, linewidth=2.5)
@@ -81,12 +80,8 @@ def draw_picture(records: list[dict], path: Path | str) -> None:
     axes[0].set_ylim(len(rows) - 0.4, -0.6)
     for axis in axes:
         axis.grid(axis="x", color="#dddddd", linewidth=0.6)
-        axis.hlines(
-            np.arange(len(rows) - 1) + 0.5,
-            *axis.get_xlim(),
-            color="#eeeeee",
-            linewidth=0.8,
-        )
+        for row in range(len(rows) - 1):
+            axis.axhline(row + 0.5, color="#eeeeee", linewidth=0.8)
         axis.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside upper center", ncols=len(methods), frameon=False)
     figure.savefig(path, dpi=140)

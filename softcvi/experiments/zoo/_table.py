@@ -76,7 +76,8 @@ def _number(value, digits: int = 2) -> str:
 def _row(record: dict) -> str:
     head = f"| {record['model']} | {record['split'][:3]} | {record['method']} "
     if record["status"] != "ok":
-        return head + f"| error: {record['message'][:60]} | | | | | | |"
+        message = record["message"].splitlines()[0][:60]
+        return head + f"| error: {message} | | | | | | |"
     trusted = {True: "trusted", False: "not trusted", None: "-"}[record["trusted"]]
     wrong = " **wrong**" if silent_failures([record]) else ""
     return head + (
