@@ -63,7 +63,8 @@ class DrawStore:
         path = self._path(identity)
         temporary = path.with_suffix(".partial.npz")
         label = json.dumps(dict(identity), sort_keys=True)
-        np.savez_compressed(temporary, identity=np.array(label), **draws)
+        arrays: dict[str, Any] = {"identity": np.array(label), **draws}
+        np.savez_compressed(temporary, **arrays)
         os.replace(temporary, path)
 
     def _path(self, identity: Mapping[str, Any]) -> Path:

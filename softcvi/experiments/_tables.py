@@ -160,8 +160,11 @@ def _quartiles(values: list[float | None]) -> tuple[float, float, float]:
     # A fit that failed or misses reference draws altogether is the worst there is.
     ranked = [_or_worst(value) for value in values]
     # One cannot interpolate from minus infinity.
-    method = "linear" if np.isfinite(ranked).all() else "nearest"
-    return tuple(np.quantile(ranked, [0.25, 0.5, 0.75], method=method).tolist())
+    finite = bool(np.isfinite(ranked).all())
+    low, middle, high = np.quantile(
+        ranked, [0.25, 0.5, 0.75], method="linear" if finite else "nearest"
+    )
+    return float(low), float(middle), float(high)
 
 
 def _or_worst(value: float | None) -> float:

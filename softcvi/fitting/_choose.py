@@ -59,14 +59,12 @@ def choose_guide(
         return _whitened_normal(
             target, mode
         ), f"full-rank normal: {size} parameters, {why}"
-    return low_rank(target).matched(
-        jnp.asarray(mode.mean, _dtype(target)),
-        jnp.asarray(mode.covariance, _dtype(target)),
-    ), f"low-rank normal: {size} parameters"
-
-
-def _dtype(target: AbstractTarget):
-    return jnp.result_type(*target.structure.dtypes)
+    dtype = jnp.result_type(*target.structure.dtypes)
+    guide = low_rank(target).matched(
+        jnp.asarray(mode.mean, dtype), jnp.asarray(mode.covariance, dtype)
+    )
+    assert guide is not None  # low-rank normals know how
+    return guide, f"low-rank normal: {size} parameters"
 
 
 def _whitened_normal(target: AbstractTarget, mode: Moments) -> VectorGuide:

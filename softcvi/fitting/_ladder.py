@@ -168,14 +168,15 @@ def fit_until(
     if attempt("the guide that suits", key=keys[0], steps=steps):
         return LadderResult(results[-1], None, rungs, trusted=True)
     flows = (
-        ("spline flow", {"layers": 4, "width": 40}, 16, 1),
-        ("deeper spline flow", {"layers": 8, "width": 64}, 32, 2),
+        ("spline flow", 4, 40, 16, 1),
+        ("deeper spline flow", 8, 64, 32, 2),
     )
     can_flow = target.structure.is_continuous and target.structure.size <= _MAX_FLOW_DIM
-    for i, (name, shape, particles, factor) in enumerate(flows):
+    for i, (name, layers, width, particles, factor) in enumerate(flows):
         if over_budget() or not can_flow:
             break
-        guide = _behind_best(spline_flow(keys[i + 1], target, **shape), _best(results))
+        flow = spline_flow(keys[i + 1], target, layers=layers, width=width)
+        guide = _behind_best(flow, _best(results), target)
         if attempt(
             name,
             key=keys[i + 1],
@@ -203,9 +204,11 @@ def _best(results: list[FitResult]) -> FitResult:
     return results[int(np.nanargmax(np.nan_to_num(elbos, nan=-np.inf)))]
 
 
-def _behind_best(flow: VectorGuide, best: FitResult) -> VectorGuide:
+def _behind_best(
+    flow: VectorGuide, best: FitResult, target: AbstractTarget
+) -> VectorGuide:
     """The flow on the space whitened by the moments of an earlier fit."""
-    guide, target = paramax.unwrap(best.posterior.guide), best.posterior.target
+    guide = paramax.unwrap(best.posterior.guide)
     keys = jax.random.split(jax.random.key(0), 4096)
     draws = jax.vmap(lambda k: target.structure.ravel(guide.sample(k)))(keys)
     draws = np.asarray(draws, np.float64)

@@ -58,6 +58,7 @@ def nuts_in_base_space(
             "fit_until: the last rung needs NumPyro; pip install softcvi[numpyro]."
         ) from error
     guide, target = paramax.unwrap(posterior.guide), posterior.target
+    assert target is not None  # the caller has asked has_base_space
 
     def potential(z):
         x, log_det = guide.distribution.from_base(z)

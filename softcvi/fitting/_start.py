@@ -148,7 +148,9 @@ def place_by_newton(
 
     normals = jax.vmap(one)(jax.random.split(key, paths))
     best = jnp.argmax(normals.elbo)
-    return place(guide, normals.mean[best], normals.covariance[best])
+    placed = place(guide, normals.mean[best], normals.covariance[best])
+    assert placed is not None  # the caller has asked can_be_placed
+    return placed
 
 
 def moments_of_draws(draws: PyTree, target: AbstractTarget) -> Moments:

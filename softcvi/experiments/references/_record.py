@@ -112,7 +112,7 @@ class Reference:
             >>> Reference.read(path).draws["x"].dtype
             dtype('float32')
         """
-        groups = {
+        groups: dict[str, dict[str, Any]] = {
             "draws": {k: np.float32(v) for k, v in self.draws.items()},
             "observed": self.observed,
             "rhat": self.rhat,
