@@ -1,6 +1,6 @@
 """This library's loops on the problems."""
 
-import os
+import io
 from collections.abc import Callable
 
 import jax
@@ -29,13 +29,13 @@ def never_settled() -> Plateau:
 
 
 def visible_bar() -> Bar:
-    """A bar that draws as on a terminal, into nothing.
+    """A bar that draws as on a terminal, where nobody sees it.
 
     Example:
         >>> visible_bar().console.is_terminal
         True
     """
-    return Bar(Console(file=open(os.devnull, "w"), force_terminal=True))
+    return Bar(Console(file=io.StringIO(), force_terminal=True))
 
 
 def make_guide(problem: Problem, target):
