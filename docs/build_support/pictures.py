@@ -1,4 +1,4 @@
-"""Pictures of the documentation: inline SVG in the colours of the page."""
+"""Pictures and tables of the documentation, as text that a block of code prints."""
 
 import html
 import io
@@ -46,8 +46,8 @@ def panels(columns: int, rows: int = 1, width: float = 7.6, height: float = 2.6)
     return figure, list(axes.flat)
 
 
-def show(figure, caption: str) -> None:
-    """Print a figure as inline SVG; the caption is its text alternative too."""
+def picture(figure, caption: str) -> str:
+    """A figure as inline SVG; the caption is its text alternative too."""
     text = io.StringIO()
     number = next(_numbers)
     with mpl.rc_context({**_STYLE, "svg.hashsalt": f"picture {number}"}):
@@ -62,7 +62,7 @@ def show(figure, caption: str) -> None:
     label = html.escape(caption, quote=True)
     svg = svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
     compact = re.sub(r"\n\s*", "\n", svg)
-    print(f'<figure class="picture">{compact}<figcaption>{label}</figcaption></figure>')
+    return f'<figure class="picture">{compact}<figcaption>{label}</figcaption></figure>'
 
 
 def histograms(axis, parts: dict[str, tuple[np.ndarray, str]], bins: int = 60) -> None:
@@ -93,10 +93,9 @@ def cloud(axis, draws: np.ndarray, colour: str, label: str | None = None) -> Non
     )
 
 
-def table(rows: list[dict]) -> None:
-    """Print dicts of equal keys as a Markdown table."""
+def table(rows: list[dict]) -> str:
+    """Dicts of equal keys as a Markdown table."""
     names = list(rows[0])
-    print("| " + " | ".join(names) + " |")
-    print("|" + " --- |" * len(names))
-    for row in rows:
-        print("| " + " | ".join(str(row[name]) for name in names) + " |")
+    lines = [names, ["---"] * len(names)]
+    lines += [[str(row[name]) for name in names] for row in rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
