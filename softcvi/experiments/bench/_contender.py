@@ -51,6 +51,11 @@ def time_contender(contender: Contender, steps: int, repeats: int) -> dict[str, 
             step = seconds_a_step(run, max(1, steps // 5), steps, repeats)
     except ImportError as error:
         return {**row, "status": f"not installed: {error.name}"}
+    except Exception as error:
+        if contender.package == "softcvi":
+            raise
+        # One library's failure is a row of the table; the others are still measured.
+        return {**row, "status": f"failed: {type(error).__name__}"}
     return {
         **row,
         "status": "ok",
