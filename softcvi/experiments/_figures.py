@@ -1,11 +1,19 @@
 """Figures of the experiments, in the paper's layout."""
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from softcvi.experiments._figure_parts import (
+    Record,
+    by_method,
+    draw_boxes,
+    draw_legend,
+    finite_numbers,
+    new_figure,
+    save_figure,
+)
 from softcvi.experiments._palette import (
     METHOD_COLOURS,
     METHOD_LABELS,
@@ -17,61 +25,34 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Record = dict[str, Any]
+__all__ = [
+    "marginals_figure",
+    "metrics_figure",
+    "particles_figure",
+    "save_figure",
+    "slcp_figure",
+]
+
 Draws = dict[str, np.ndarray]
+_BOXED = ("log_prob_reference", "posterior_mean_accuracy")
+_PUBLISHED: dict[str, Any] = {
+    "marker": "D", "color": "white", "markeredgecolor": "black", "markersize": 4,
+    "linestyle": "none", "label": "published", "zorder": 5,
+}  # fmt: skip
+_LIMIT: dict[str, Any] = {"color": "grey", "linestyle": "--", "label": "limit"}
 
 
-def new_figure(rows: int, columns: int, width: float, height: float) -> Any:
-    """A figure and its axes, without a window or global state.
-
-    Args:
-        rows: Rows of axes.
-        columns: Columns of axes.
-        width: Width of each, in inches.
-        height: Height of each, in inches.
-
-    Example:
-        >>> figure, axes = new_figure(2, 3, 2.0, 1.5)
-        >>> axes.shape
-        (2, 3)
-    """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
-    return figure, figure.subplots(rows, columns, squeeze=False)
-
-
-def save_figure(figure: "Figure", folder: str | Path, name: str) -> list[Path]:
-    """Write a figure as PNG, SVG and PDF, the same bytes every time.
-
-    Args:
-        figure: The figure.
-        folder: Where to.
-        name: File name without an ending.
-
-    Example:
-        >>> import tempfile
-        >>> figure, _ = new_figure(1, 1, 2.0, 2.0)
-        >>> [path.suffix for path in save_figure(figure, tempfile.mkdtemp(), "empty")]
-        ['.png', '.svg', '.pdf']
-    """
-    import matplotlib as mpl
-
-    dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
-    paths = []
-    with mpl.rc_context({"svg.hashsalt": "softcvi"}):
-        for ending in ("png", "svg", "pdf"):
-            path = Path(folder) / f"{name}.{ending}"
-            figure.savefig(path, dpi=200, metadata=dates.get(ending))
-            paths.append(path)
-    return paths
-
-
-def metrics_figure(records: Sequence[Record]) -> "Figure":
+def metrics_figure(
+    records: Sequence[Record],
+    published: Mapping[tuple[str, str], Mapping[str, Any]] | None = None,
+    limits: Mapping[str, float] | None = None,
+) -> "Figure":
     """Coverage, log probability and mean accuracy, a column for each task.
 
     Args:
         records: Records of runs with the same settings.
+        published: The paper's numbers by task and method; medians become diamonds.
+        limits: What the families can reach by task; they become dashed lines.
 
     Example:
         >>> record = {
@@ -82,18 +63,29 @@ def metrics_figure(records: Sequence[Record]) -> "Figure":
         >>> len(metrics_figure([record]).axes)
         3
     """
+    from matplotlib.lines import Line2D
+
+    published, limits = published or {}, limits or {}
     tasks = list(dict.fromkeys(record["task"] for record in records))
     figure, axes = new_figure(3, len(tasks), 2.6, 2.1)
     for column, task in zip(axes.T, tasks, strict=True):
-        groups = _by_method(record for record in records if record["task"] == task)
+        groups = by_method(record for record in records if record["task"] == task)
         column[0].set_title(get_task(task).title)
         _draw_coverage(column[0], groups)
-        _draw_boxes(column[1], groups, "log_prob_reference")
-        _draw_boxes(column[2], groups, "posterior_mean_accuracy")
+        for axis, name in zip(column[1:], _BOXED, strict=True):
+            _draw_metric(axis, groups, name)
+            for i, method in enumerate(groups):
+                quartiles = published.get((task, method), {}).get(name)
+                if quartiles is not None:
+                    axis.plot(i, quartiles[1], **_PUBLISHED)
+        if task in limits:
+            column[1].axhline(limits[task], **_LIMIT)
     axes[0, 0].set_ylabel("a) coverage:\nactual - nominal")
     axes[1, 0].set_ylabel("b) log probability\nof reference draws")
     axes[2, 0].set_ylabel("c) posterior mean\naccuracy")
-    _legend(figure, _methods(records))
+    extra = [Line2D([], [], **_PUBLISHED)] if published else []
+    extra += [Line2D([], [], **_LIMIT)] if limits else []
+    draw_legend(figure, by_method(records), extra)
     return figure
 
 
@@ -114,14 +106,14 @@ def particles_figure(records: Sequence[Record]) -> "Figure":
     tasks = list(dict.fromkeys(record["task"] for record in records))
     figure, axes = new_figure(2, len(tasks), 2.6, 2.1)
     for column, task in zip(axes.T, tasks, strict=True):
-        groups = _by_method(record for record in records if record["task"] == task)
+        groups = by_method(record for record in records if record["task"] == task)
         column[0].set_title(get_task(task).title)
         for method, group in groups.items():
             particles = sorted({record["num_particles"] for record in group})
             scores, seconds = [], []
             for k in particles:
                 here = [r for r in group if r["num_particles"] == k]
-                scores.append(np.median(_numbers(here, "log_prob_reference")))
+                scores.append(np.median(finite_numbers(here, "log_prob_reference")))
                 first = here[0]
                 seconds.append(first["seconds_compile"] + first["seconds_run"])
             colour = METHOD_COLOURS[method]
@@ -133,7 +125,7 @@ def particles_figure(records: Sequence[Record]) -> "Figure":
         column[1].set_xlabel("K")
     axes[0, 0].set_ylabel("log probability\nof reference draws")
     axes[1, 0].set_ylabel("seconds for all runs,\ncompilation included")
-    _legend(figure, _methods(records))
+    draw_legend(figure, by_method(records))
     return figure
 
 
@@ -179,9 +171,11 @@ def marginals_figure(
         >>> len(figure.axes)
         1
     """
+    from matplotlib.patches import Patch
+
     figure, axes = new_figure(len(draws), 1, 9.0, 2.4)
-    for axis, (task, by_method) in zip(axes[:, 0], draws.items(), strict=True):
-        everything = {"reference": references[task], **by_method}
+    for axis, (task, fitted) in zip(axes[:, 0], draws.items(), strict=True):
+        everything = {"reference": references[task], **fitted}
         width = 0.8 / len(everything)
         for i, (method, values) in enumerate(everything.items()):
             columns = _columns(values, most)
@@ -189,12 +183,13 @@ def marginals_figure(
             positions = (
                 np.arange(len(columns)) + (i - len(everything) / 2 + 0.5) * width
             )
-            _boxes(
+            draw_boxes(
                 axis, list(columns.values()), positions, width, [colour] * len(columns)
             )
         axis.set_xticks(np.arange(len(columns)), list(columns))
         axis.set_title(get_task(task).title)
-    _legend(figure, list(next(iter(draws.values()))), reference=True)
+    reference = Patch(color=REFERENCE_COLOUR, label="reference")
+    draw_legend(figure, next(iter(draws.values())), [reference])
     return figure
 
 
@@ -207,30 +202,11 @@ def _draw_coverage(axis: "Axes", groups: dict[str, list[Record]]) -> None:
     axis.set_xlabel("nominal")
 
 
-def _draw_boxes(axis: "Axes", groups: dict[str, list[Record]], name: str) -> None:
-    values = [_numbers(group, name) for group in groups.values()]
+def _draw_metric(axis: "Axes", groups: dict[str, list[Record]], name: str) -> None:
+    values = [finite_numbers(group, name) for group in groups.values()]
     colours = [METHOD_COLOURS[method] for method in groups]
-    _boxes(axis, values, np.arange(len(values)), 0.6, colours)
+    draw_boxes(axis, values, np.arange(len(values)), 0.6, colours)
     axis.set_xticks([])
-
-
-def _boxes(
-    axis: "Axes",
-    values: list[np.ndarray],
-    positions: np.ndarray,
-    width: float,
-    colours: list[str],
-) -> None:
-    drawn = axis.boxplot(
-        values,
-        positions=positions,
-        widths=0.9 * width,
-        patch_artist=True,
-        showfliers=False,
-        medianprops={"color": "black"},
-    )
-    for patch, colour in zip(drawn["boxes"], colours, strict=True):
-        patch.set_facecolor(colour)
 
 
 def _scatter(axis: "Axes", draws: Draws, colour: str, label: str) -> None:
@@ -250,28 +226,3 @@ def _columns(draws: Draws, most: int) -> dict[str, np.ndarray]:
             flat = values.reshape(len(values), -1)
             columns |= {f"{name}[{i + 1}]": flat[:, i] for i in range(flat.shape[1])}
     return dict(list(columns.items())[:most])
-
-
-def _by_method(records: Iterable[Record]) -> dict[str, list[Record]]:
-    groups: dict[str, list[Record]] = {}
-    for record in records:
-        groups.setdefault(record["method"], []).append(record)
-    return groups
-
-
-def _methods(records: Iterable[Record]) -> list[str]:
-    return list(dict.fromkeys(record["method"] for record in records))
-
-
-def _numbers(records: list[Record], name: str) -> np.ndarray:
-    values = np.array([record[name] for record in records], dtype=float)
-    return values[np.isfinite(values)]
-
-
-def _legend(figure: "Figure", methods: list[str], reference: bool = False) -> None:
-    from matplotlib.patches import Patch
-
-    handles = [Patch(color=METHOD_COLOURS[m], label=METHOD_LABELS[m]) for m in methods]
-    if reference:
-        handles.insert(0, Patch(color=REFERENCE_COLOUR, label="reference"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))

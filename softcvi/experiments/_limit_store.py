@@ -18,7 +18,7 @@ def stored_limits(
     data: RunData,
     reference: str,
     *,
-    steps: int = 4_000,
+    steps: int | None = None,
 ) -> dict[str, float]:
     """Limits by data set, from the folder where they are known already.
 
@@ -27,7 +27,7 @@ def stored_limits(
         task: The task.
         data: Its data and reference draws.
         reference: Name of the reference source.
-        steps: Steps of each maximum-likelihood fit.
+        steps: Steps of each maximum-likelihood fit; by default enough to settle.
 
     Example:
         >>> import tempfile

@@ -2,10 +2,13 @@
 
 import functools
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from softcvi.experiments._settings import Settings
+
+_OWN_DATA = ("slcp", "garch")
 
 
 @functools.cache
@@ -16,17 +19,23 @@ def _numbers() -> dict[str, Any]:
 def published(task: str, method: str, settings: Settings) -> dict[str, Any] | None:
     """Quartiles and coverage that the paper reports, or None where it does not.
 
+    The SLCP and GARCH data inside this package are simulated, so that the paper's
+    numbers of these tasks belong beside its own references alone.
+
     Args:
         task: The task's name.
         method: The method's name.
-        settings: Only K and the negative matter.
+        settings: K, the negative and the reference matter.
 
     Example:
-        >>> published("garch", "elbo", Settings())["log_prob_reference"]
+        >>> settings = Settings(reference="posteriordb-sbibm")
+        >>> published("garch", "elbo", settings)["log_prob_reference"]
         [1.8751, 1.888, 1.905]
-        >>> published("garch", "elbo", Settings(num_particles=4)) is None
+        >>> published("garch", "elbo", Settings()) is None
         True
     """
+    if task in _OWN_DATA and settings.reference == "builtin":
+        return None
     figure = f"{settings.num_particles} {settings.negative}"
     return _numbers()["metrics"].get(figure, {}).get(task, {}).get(method)
 
@@ -45,3 +54,23 @@ def published_gap(method: str, settings: Settings) -> float | None:
     if (settings.num_particles, settings.negative) != (8, "proposal"):
         return None
     return _numbers()["linear_regression_gap"].get(method)
+
+
+def other_data_note(tasks: Iterable[str], settings: Settings) -> str:
+    """Say under a table why some published numbers are not in it.
+
+    Args:
+        tasks: The table's tasks.
+        settings: What the runs were made with.
+
+    Example:
+        >>> other_data_note(["eight_schools"], Settings())
+        ''
+    """
+    apart = [task for task in tasks if task in _OWN_DATA]
+    if not apart or settings.reference != "builtin":
+        return ""
+    return (
+        f"\n\nThe data of {' and '.join(apart)} are our own here; the published "
+        "numbers stand beside --reference posteriordb-sbibm."
+    )

@@ -3,20 +3,24 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax.random as jr
 
 from softcvi.experiments._figures import metrics_figure, save_figure
 from softcvi.experiments._limit_store import stored_limits
 from softcvi.experiments._methods import PAPER_METHODS
+from softcvi.experiments._published import other_data_note, published
 from softcvi.experiments._records import Records
 from softcvi.experiments._run import run_piece
 from softcvi.experiments._settings import Settings, check_names
-from softcvi.experiments._tables import as_markdown, compare
+from softcvi.experiments._tables import Row, as_markdown, compare
 from softcvi.experiments.references import AbstractReferenceSource, get_source
 from softcvi.experiments.tasks import PAPER_TASKS, get_task
 from softcvi.fitting import AbstractReporter
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Say = Callable[[str], None]
 
@@ -83,14 +87,29 @@ def reproduce_metrics(
     source = get_source(settings.reference, data_dir)
     rows = run_all(records, tasks, methods, runs, settings, source, progress, say)
     reachable = _limits(records, tasks, runs, settings, source, say) if limits else {}
-    table = as_markdown(compare(rows, settings, reachable))
+    comparison = compare(rows, settings, reachable)
+    table = as_markdown(comparison) + other_data_note(tasks, settings)
     name = figure_name(settings)
     table_path = records.folder / name.replace("metrics", "table")
     table_path = table_path.with_suffix(".md")
     table_path.write_text(table + "\n")
     files = [records.path, table_path]
-    files += save_figure(metrics_figure(rows), out, name)
+    files += save_figure(_figure(rows, comparison, settings), out, name)
     return Reproduction(rows, table, files)
+
+
+def _figure(
+    rows: list[dict[str, Any]], comparison: list[Row], settings: Settings
+) -> "Figure":
+    pairs = {(record["task"], record["method"]) for record in rows}
+    theirs = {pair: published(*pair, settings) or {} for pair in pairs}
+    limits = {
+        row.task: row.limit
+        for row in comparison
+        if row.metric == "log probability" and row.limit is not None
+    }
+    known = {pair: numbers for pair, numbers in theirs.items() if numbers}
+    return metrics_figure(rows, known, limits)
 
 
 def run_all(

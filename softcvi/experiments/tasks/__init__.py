@@ -16,9 +16,10 @@ from softcvi.experiments.tasks._linear_regression import (
     LinearRegression,
     linear_regression_log_prob,
 )
-from softcvi.experiments.tasks._slcp import Slcp, slcp_log_prob
+from softcvi.experiments.tasks._slcp import Slcp, refresh_slcp, slcp_log_prob
 from softcvi.experiments.tasks._task import (
     AbstractTask,
+    Refresh,
     RunData,
     gather_references,
     run_keys,
@@ -33,6 +34,7 @@ __all__ = [
     "Garch",
     "GarchSpace",
     "LinearRegression",
+    "Refresh",
     "RunData",
     "Slcp",
     "eight_schools_log_prob",
@@ -41,6 +43,7 @@ __all__ = [
     "get_task",
     "linear_regression_log_prob",
     "posteriordb_garch_log_prob",
+    "refresh_slcp",
     "run_keys",
     "slcp_log_prob",
 ]

@@ -3,7 +3,7 @@
 import dataclasses
 
 import jax.numpy as jnp
-import numpy as np
+import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray, Scalar
 
 from softcvi.experiments.references import AbstractReferenceSource
@@ -17,8 +17,7 @@ from softcvi.targets import DensityTarget
 
 _BOUND = 3.0
 _NUM_OBSERVATIONS = 10
-# The likelihood knows these two by their squares: four copies of the posterior.
-_EVEN = np.array([False, False, True, True, False])
+_TRIES = 8
 
 
 def slcp_log_prob(
@@ -47,6 +46,38 @@ def slcp_log_prob(
     return jnp.where(inside, likelihood - 5 * jnp.log(2 * _BOUND), -jnp.inf)
 
 
+def refresh_slcp(
+    key: PRNGKeyArray,
+    x: dict[str, Float[Array, " 5"]],
+    observed: dict[str, Float[Array, "4 2"]],
+) -> dict[str, Float[Array, " 5"]]:
+    """From one posterior draw another one that shares its covariance.
+
+    Given the covariance the location is a normal cut off at the box, and the signs of
+    the two roots are free. A location is kept if eight new ones all miss the box.
+
+    Args:
+        key: Random key.
+        x: A draw ``theta``.
+        observed: The four points ``x``.
+
+    Example:
+        >>> x = {"theta": jnp.array([0.0, 0.0, 0.5, 0.5, 0.0])}
+        >>> fresh = refresh_slcp(jr.key(0), x, {"x": jnp.zeros((4, 2))})["theta"]
+        >>> jnp.abs(fresh[2:]).tolist()
+        [0.5, 0.5, 0.0]
+    """
+    theta = x["theta"]
+    location_key, sign_key = jr.split(key)
+    first, second = jr.normal(location_key, (2, _TRIES)) / jnp.sqrt(4.0)
+    mixed = jnp.tanh(theta[4]) * first + second / jnp.cosh(theta[4])
+    offsets = theta[2:4] ** 2 * jnp.stack([first, mixed], axis=1)
+    tries = jnp.concatenate([observed["x"].mean(axis=0) + offsets, theta[None, :2]])
+    inside = jnp.all(jnp.abs(tries) <= _BOUND, axis=1)
+    roots = jr.rademacher(sign_key, (2,)) * theta[2:4]
+    return {"theta": jnp.concatenate([tries[jnp.argmax(inside)], roots, theta[4:]])}
+
+
 class Slcp(AbstractTask):
     """SLCP (Papamakarios et al., 2019), ten observations in turn.
 
@@ -69,7 +100,7 @@ class Slcp(AbstractTask):
     ) -> RunData:
         names = [self.posterior_name(run) for run in runs]
         data = gather_references(names, ("x",), source)
-        return dataclasses.replace(data, flips={"theta": _EVEN})
+        return dataclasses.replace(data, refresh=refresh_slcp)
 
     def target(self, observed: dict[str, Array]) -> DensityTarget:
         return DensityTarget(slcp_log_prob, {"theta": jnp.zeros(5)}, observed=observed)

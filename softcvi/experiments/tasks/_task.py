@@ -1,16 +1,19 @@
 """What every task offers: data for a batch of runs, a target, a guide, a reference."""
 
 import abc
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from softcvi.experiments.references import AbstractReferenceSource
 from softcvi.guides import AbstractGuide
 from softcvi.targets import AbstractTarget
+
+Refresh = Callable[[PRNGKeyArray, dict[str, Array], dict[str, Array]], dict[str, Array]]
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,8 @@ class RunData:
         names: The reference posterior of every data set.
         limit: Best mean log probability of the guide's family for each run, where it
             is known exactly.
-        flips: True at the elements of a site in whose signs the posterior is even.
+        refresh: Function of a key, one reference draw and its data that gives another
+            draw of the same posterior, where the model makes that easy.
 
     Example:
         >>> from softcvi.experiments import references, tasks
@@ -39,7 +43,7 @@ class RunData:
     data_set: Int[np.ndarray, " runs"]
     names: tuple[str, ...]
     limit: Float[np.ndarray, " runs"] | None = None
-    flips: dict[str, Bool[np.ndarray, "..."]] | None = None
+    refresh: Refresh | None = None
 
 
 class AbstractTask(abc.ABC):
