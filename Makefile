@@ -14,12 +14,13 @@ DEMO := $(VENV)/.stamp-demo
 ALL := $(VENV)/.stamp-all
 PINS := pyproject.toml constraints.txt constraints-3.12.txt
 
-.PHONY: help demo test install lint format bench docs
+.PHONY: test-all help demo test install lint format bench docs
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo     fit two posteriors and write a report page (about a minute)'
-	@echo 'make test     run all tests and docstring examples'
+	@echo 'make test     the tests of the library, within twelve minutes'
+	@echo 'make test-all all tests and docstring examples, adapters and studies included'
 	@echo 'make install  .venv with every extra'
 	@echo 'make lint     ruff and mypy;  make format  lets ruff mend what it can'
 	@echo 'make bench    compare speed with other libraries (about ten minutes)'
@@ -28,7 +29,15 @@ help:
 demo: $(DEMO)
 	@$(BIN)/softcvi demo
 
+# What everything else stands on. The rest (adapters with their compilers, browsers,
+# studies in small) takes far longer than twelve minutes on two cores.
+CORE_TESTS := tests/test_packaging.py $(addprefix tests/,targets guides objectives \
+  posterior diagnostics fitting conformance)
+
 test: $(ALL)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) $(CORE_TESTS) $(PYTEST_ARGS)
+
+test-all: $(ALL)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) $(PYTEST_ARGS)
 
 install: $(ALL)

@@ -29,6 +29,7 @@ from softcvi.fitting._start import (
     can_be_placed,
     place,
     resolve_start,
+    starting_rate,
 )
 from softcvi.fitting._starts import fit_from_starts
 from softcvi.fitting._stopping import AbstractStoppingRule, Never
@@ -122,12 +123,14 @@ def fit(
         )
 
     began = time.perf_counter()
+    given = guide
     guide, startup_steps, choices = _begin(
         start_key, choice_key, target, guide, start, starts, steps
     )
     seconds_start = time.perf_counter() - began
 
-    optimizer = as_optimizer(optimizer, learning_rate, guide.suggested_rate)
+    placed = given is not None and guide is not given
+    optimizer = as_optimizer(optimizer, learning_rate, starting_rate(guide, placed))
     state, run = prepare(
         run_key, guide, target, objective, optimizer, steps, startup_steps
     )

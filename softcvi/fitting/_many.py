@@ -27,6 +27,7 @@ from softcvi.fitting._start import (
     STARTUP_SHARE,
     can_be_placed,
     place_by_newton,
+    starting_rate,
 )
 from softcvi.fitting._stopping import AbstractStoppingRule, Never
 from softcvi.guides import AbstractGuide
@@ -100,7 +101,7 @@ def fit_many(
     check_target(one_target, objective)
     check_guide(one_guide, one_target)
     check_support(keys[0], one_guide, one_target)
-    optimizer = as_optimizer(optimizer, learning_rate, one_guide.suggested_rate)
+    as_optimizer(optimizer, learning_rate, 1.0)  # refuse a bad rate before any work
     steps = stopping.limit_steps(steps, objective.num_particles)
 
     began = time.perf_counter()
@@ -122,6 +123,9 @@ def fit_many(
         raise ValueError("start: fit_many takes 'auto' or None.")
     seconds_start = time.perf_counter() - began
 
+    placed = "Newton" in choices["start"]
+    rate = starting_rate(_first(guide) if placed else one_guide, placed)
+    optimizer = as_optimizer(optimizer, learning_rate, rate)
     setup = functools.partial(
         prepare,
         objective=objective,

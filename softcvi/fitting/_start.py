@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from softcvi.fitting._adapt import Moments, adapt
 from softcvi.fitting._newton import LocalNormal, newton_path
-from softcvi.guides import AbstractGuide
+from softcvi.guides import AbstractGuide, Whitened
 from softcvi.posterior import Posterior
 from softcvi.targets import AbstractTarget
 
@@ -20,6 +20,7 @@ MAX_NEWTON_DIM = 200
 _PATHS = 8
 _MODE_GAP = 12.0
 _DIP = 3.0
+_TUNED_SHARE = 0.15
 
 
 class StartReport(eqx.Module):
@@ -132,6 +133,16 @@ def can_be_placed(guide: AbstractGuide) -> bool:
         guide.structure.is_continuous
         and place(guide, np.zeros(size), np.eye(size)) is not None
     )
+
+
+def starting_rate(guide: AbstractGuide, placed: bool) -> float:
+    """Peak learning rate: smaller for a normal that already lies on the posterior.
+
+    What is left to do there is fine-tuning, and noise grows with the rate. A flow is
+    only put behind an affine map, and has everything still to learn.
+    """
+    is_tuned = placed and not isinstance(getattr(guide, "distribution", None), Whitened)
+    return guide.suggested_rate * (_TUNED_SHARE if is_tuned else 1.0)
 
 
 def place_by_newton(

@@ -78,6 +78,7 @@ class Plateau(AbstractStoppingRule):
     Args:
         window: Share of the planned steps in each window.
         threshold: Standard errors that count as progress.
+        tolerance: An excess below this many nats is as good as none.
 
     Example:
         >>> import softcvi
@@ -86,6 +87,7 @@ class Plateau(AbstractStoppingRule):
 
     window: float = 0.1
     threshold: float = 1.0
+    tolerance: float = 1e-4
 
     def __check_init__(self):
         if not 0 < self.window < 0.5:
@@ -102,7 +104,8 @@ class Plateau(AbstractStoppingRule):
         if min(late.size, early.size) < 8:
             return None
         error = np.sqrt(late.var() / late.size + early.var() / early.size)
-        if early.mean() - late.mean() > self.threshold * error:
+        falling = early.mean() - late.mean() > self.threshold * error
+        if falling and late.mean() > self.tolerance:
             return None
         return f"excess has settled at {late.mean():.3g}"
 
