@@ -5,7 +5,8 @@ from collections.abc import Mapping
 
 import jax
 import numpy as np
-from numpyro.infer import MCMC, NUTS
+from numpyro.diagnostics import split_gelman_rubin
+from numpyro.infer import MCMC, NUTS, init_to_median
 
 import softcvi
 from softcvi.adapters import from_numpyro
@@ -29,7 +30,13 @@ def compare(case: Case, *, seed: int = 0, steps: int = 10_000) -> dict:
     seconds = time.perf_counter() - began
     began = time.perf_counter()
     chains = MCMC(
-        NUTS(case.marginal or case.model, target_accept_prob=0.95),
+        # From prior medians: from random points a chain can stay in a swapped mode of
+        # the mixture that has no mass to speak of.
+        NUTS(
+            case.marginal or case.model,
+            target_accept_prob=0.95,
+            init_strategy=init_to_median,
+        ),
         num_warmup=1000,
         num_samples=2500,
         num_chains=4,
@@ -38,6 +45,11 @@ def compare(case: Case, *, seed: int = 0, steps: int = 10_000) -> dict:
     )
     chains.run(jax.random.key(seed + 1), *case.args)
     truth = chains.get_samples()
+    by_chain = chains.get_samples(group_by_chain=True)
+    rhat = max(
+        float(np.max(split_gelman_rubin(np.asarray(by_chain[name]))))
+        for name in case.sites
+    )
     nuts_seconds = time.perf_counter() - began
     posterior = result.posterior
     plain = posterior.sample(jax.random.key(seed + 2), 4000)
@@ -50,6 +62,7 @@ def compare(case: Case, *, seed: int = 0, steps: int = 10_000) -> dict:
         "verdict": result.verdict.level,
         "seconds": seconds,
         "nuts_seconds": nuts_seconds,
+        "nuts_rhat": rhat,
         "plain": distance(plain, truth, case.sites),
         "corrected": distance(corrected, truth, case.sites),
     }

@@ -12,10 +12,10 @@ Models of NumPyro's own examples, fitted with every default of `softcvi.fit` and
 (4 chains of 2,500 draws). *Shift* is the largest error of a posterior mean in posterior
 standard deviations, *sd ratio* the ratio of standard deviations furthest from one; the
 first number is for `posterior.sample`, the second for `posterior.resample`. Seconds
-include compilation. Made by `python -m softcvi.experiments.neighbours`.
+include compilation; *R-hat* is the largest of NUTS. Made by `python -m softcvi.experiments.neighbours`.
 
-| model | parameters | guide | k-hat | verdict | shift | sd ratio | seconds | NUTS |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| model | parameters | guide | k-hat | verdict | shift | sd ratio | seconds | NUTS | R-hat |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 """
 
 
@@ -48,9 +48,9 @@ def row(facts: dict) -> str:
     Example:
         >>> facts = {"model": "m", "parameters": 2, "guide": "normal", "khat": 0.1,
         ...     "verdict": "trusted", "seconds": 3.0, "nuts_seconds": 4.0,
-        ...     "plain": (0.1, 1.1), "corrected": (0.01, 1.0)}
+        ...     "nuts_rhat": 1.0, "plain": (0.1, 1.1), "corrected": (0.01, 1.0)}
         >>> print(row(facts), end="")
-        | m | 2 | normal | 0.10 | trusted | 0.10, 0.01 | 1.10, 1.00 | 3 | 4 |
+        | m | 2 | normal | 0.10 | trusted | 0.10, 0.01 | 1.10, 1.00 | 3 | 4 | 1.00 |
     """
     (shift, ratio), (better_shift, better_ratio) = facts["plain"], facts["corrected"]
     cells = [
@@ -63,5 +63,6 @@ def row(facts: dict) -> str:
         f"{ratio:.2f}, {better_ratio:.2f}",
         f"{facts['seconds']:.0f}",
         f"{facts['nuts_seconds']:.0f}",
+        f"{facts['nuts_rhat']:.2f}",
     ]
     return "| " + " | ".join(str(cell) for cell in cells) + " |\n"
