@@ -74,20 +74,29 @@ def test_finished_pieces_are_not_repeated(finished, monkeypatch):
 
 
 def test_more_runs_add_only_what_is_missing(tmp_path, monkeypatch):
-    settings = Settings(steps=2)
     asked = []
-    real = experiments._run.fit_many
+    monkeypatch.setattr(
+        experiments._run,
+        "fit_runs",
+        lambda task, method, runs, *a, **k: asked.append(runs),
+    )
+    monkeypatch.setattr(
+        experiments._run,
+        "_records",
+        lambda identity, runs, *rest: [{**identity, "run": run} for run in runs],
+    )
+    records, settings = experiments.Records(tmp_path), Settings()
 
-    def spy(keys, *args, **kwargs):
-        asked.append(len(keys))
-        return real(keys, *args, **kwargs)
+    def piece(runs, seed=0):
+        return experiments.run_piece(
+            "slcp", "elbo", runs, settings.with_(seed=seed), None, records
+        )
 
-    monkeypatch.setattr(experiments._run, "fit_many", spy)
-    first = reproduce_metrics(tmp_path, runs=1, settings=settings, **SMALL)
-    both = reproduce_metrics(tmp_path, runs=3, settings=settings, **SMALL)
-    assert asked == [1, 2]
-    assert both.records[0] == first.records[0]
-    assert [record["run"] for record in both.records] == [0, 1, 2]
+    assert len(piece(2)) == 2
+    assert [record["run"] for record in piece(5)] == [0, 1, 2, 3, 4]
+    assert len(piece(3)) == 3
+    assert len(piece(1, seed=1)) == 1
+    assert asked == [[0, 1], [2, 3, 4], [0]]
 
 
 def test_an_interrupted_piece_leaves_no_record(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """The table of the documentation."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from softcvi.experiments.neighbours._autoencoder import train
@@ -12,11 +13,14 @@ Models of NumPyro's own examples, fitted with every default of `softcvi.fit` and
 (4 chains of 2,500 draws). *Shift* is the largest error of a posterior mean in posterior
 standard deviations, *sd ratio* the ratio of standard deviations furthest from one; the
 first number is for `posterior.sample`, the second for `posterior.resample`. Seconds
-include compilation; *R-hat* is the largest of NUTS. Made by `python -m softcvi.experiments.neighbours`.
+include compilation; *R-hat* is the largest of NUTS. Made by
+`python -m softcvi.experiments.neighbours`.
 
-| model | parameters | guide | k-hat | verdict | shift | sd ratio | seconds | NUTS | R-hat |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 """
+_COLUMNS = (
+    "model", "parameters", "guide", "k-hat", "verdict", "shift", "sd ratio", "seconds",
+    "NUTS", "R-hat",
+)  # fmt: skip
 
 
 def write_table(path: Path, *, steps: int = 10_000, vae_steps: int = 3000) -> None:
@@ -27,7 +31,7 @@ def write_table(path: Path, *, steps: int = 10_000, vae_steps: int = 3000) -> No
         steps: Steps of each fit.
         vae_steps: Steps of the autoencoder.
     """
-    text = _HEAD
+    text = _HEAD + _line(_COLUMNS) + _line(["---"] * len(_COLUMNS))
     for case in cases():
         text += row(compare(case, steps=steps))
         path.write_text(text)
@@ -65,4 +69,8 @@ def row(facts: dict) -> str:
         f"{facts['nuts_seconds']:.0f}",
         f"{facts['nuts_rhat']:.2f}",
     ]
+    return _line(cells)
+
+
+def _line(cells: Iterable[object]) -> str:
     return "| " + " | ".join(str(cell) for cell in cells) + " |\n"
