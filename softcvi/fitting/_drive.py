@@ -10,6 +10,7 @@ import numpy as np
 
 from softcvi.fitting._checkpoint import Checkpoint
 from softcvi.fitting._history import History
+from softcvi.fitting._interrupt import Interruptible
 from softcvi.fitting._loop import LoopState, Run
 from softcvi.fitting._progress import AbstractReporter
 from softcvi.fitting._stopping import AbstractStoppingRule, Progress
@@ -66,34 +67,36 @@ def drive(
     step, status, message, error = 0, "finished", "all steps done", None
     compiled, began = 0.0, time.perf_counter()
     try:
-        if checkpoint is not None:
-            stored = checkpoint.read(state, run)
-            state, step = stored if stored is not None else (state, step)
-        state = _call(advance, state, step, step)
-        compiled = time.perf_counter() - began
-        began, chunk, first = time.perf_counter(), _FIRST_CHUNK, step == 0
-        while step < steps:
-            stop = min(steps, step + chunk)
-            chunk_began = time.perf_counter()
-            size = stop - step
-            # One statement: Ctrl-C must not come between a state and its step.
-            state, step = _call(advance, state, step, stop), stop
-            rate = size / max(time.perf_counter() - chunk_began, 1e-9)
-            if first and on_first_chunk is not None:
-                on_first_chunk(state, step)
-            first = False
-            chunk = int(np.clip(rate * _CHUNK_SECONDS, 1, 8 * chunk))
-            elapsed = time.perf_counter() - began
-            history = _history(state, record_every, step)
-            reporter.update(step, step / elapsed, _shown(history))
-            if checkpoint is not None and checkpoint.due():
-                checkpoint.write(state, step, run)
-            reason = stopping.reason(
-                Progress(step, steps, elapsed, step * evaluations_per_step, history)
-            )
-            if reason is not None and step < steps:
-                status, message = "stopped", f"stopped at step {step}: {reason}"
-                break
+        with Interruptible() as interruptible:
+            if checkpoint is not None:
+                stored = checkpoint.read(state, run)
+                state, step = stored if stored is not None else (state, step)
+            state = _call(advance, state, step, step)
+            compiled = time.perf_counter() - began
+            began, chunk, first = time.perf_counter(), _FIRST_CHUNK, step == 0
+            while step < steps:
+                interruptible.check()
+                stop = min(steps, step + chunk)
+                chunk_began = time.perf_counter()
+                size = stop - step
+                # One statement: Ctrl-C must not come between a state and its step.
+                state, step = _call(advance, state, step, stop), stop
+                rate = size / max(time.perf_counter() - chunk_began, 1e-9)
+                if first and on_first_chunk is not None:
+                    on_first_chunk(state, step)
+                first = False
+                chunk = int(np.clip(rate * _CHUNK_SECONDS, 1, 8 * chunk))
+                elapsed = time.perf_counter() - began
+                history = _history(state, record_every, step)
+                reporter.update(step, step / elapsed, _shown(history))
+                if checkpoint is not None and checkpoint.due():
+                    checkpoint.write(state, step, run)
+                reason = stopping.reason(
+                    Progress(step, steps, elapsed, step * evaluations_per_step, history)
+                )
+                if reason is not None and step < steps:
+                    status, message = "stopped", f"stopped at step {step}: {reason}"
+                    break
     except KeyboardInterrupt:
         status = "interrupted"
         message = f"interrupted at step {step}: what was reached is kept"
