@@ -55,7 +55,7 @@ def measure(
         >>> from softcvi.experiments import references, tasks
         >>> task, source = tasks.LinearRegression(), references.BuiltinReferences()
         >>> data = task.data(jr.key(0), [0], source)
-        >>> guides = jax.tree.map(lambda leaf: leaf[None], task.guide(jr.key(0)))
+        >>> guides = eqx.filter_vmap(task.guide)(jr.split(jr.key(0), 1))
         >>> targets, sets = task.target(data.observed), jnp.asarray(data.data_set)
         >>> metrics = measure(jr.split(jr.key(1), 1), guides, targets, data.draws, sets)
         >>> metrics.coverage_actual.shape
