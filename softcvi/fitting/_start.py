@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from softcvi.fitting._adapt import Moments, adapt
 from softcvi.fitting._newton import LocalNormal, newton_path
-from softcvi.guides import AbstractGuide, Whitened
+from softcvi.guides import AbstractGuide, FullRankNormal, Whitened
 from softcvi.posterior import Posterior
 from softcvi.targets import AbstractTarget
 
@@ -20,7 +20,7 @@ MAX_NEWTON_DIM = 200
 _PATHS = 8
 _MODE_GAP = 12.0
 _DIP = 3.0
-_TUNED_SHARE = 0.15
+_TUNED_SHARE = 0.2
 
 
 class StartReport(eqx.Module):
@@ -141,7 +141,11 @@ def starting_rate(guide: AbstractGuide, placed: bool) -> float:
     What is left to do there is fine-tuning, and noise grows with the rate. A flow is
     only put behind an affine map, and has everything still to learn.
     """
-    is_tuned = placed and not isinstance(getattr(guide, "distribution", None), Whitened)
+    distribution = getattr(guide, "distribution", None)
+    is_flow = isinstance(distribution, Whitened) and not isinstance(
+        distribution.base, FullRankNormal
+    )
+    is_tuned = placed and not is_flow
     return guide.suggested_rate * (_TUNED_SHARE if is_tuned else 1.0)
 
 

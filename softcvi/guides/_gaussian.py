@@ -7,10 +7,11 @@ import jax
 import jax.numpy as jnp
 from flowjax.distributions import AbstractDistribution
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Scalar
-from paramax import Parameterize
+from paramax import NonTrainable, Parameterize
 from paramax.utils import inv_softplus
 
 from softcvi.guides._base import VectorGuide, as_guide_structure, float_dtype
+from softcvi.guides._whitened import Whitened
 
 _HALF_LOG_TWO_PI = 0.9189385332046727
 
@@ -18,6 +19,28 @@ _HALF_LOG_TWO_PI = 0.9189385332046727
 def positive_parameter(value: Array) -> Parameterize:
     """A trainable positive array, through softplus as in the paper."""
     return Parameterize(jax.nn.softplus, inv_softplus(value))
+
+
+def in_units(value: Array, unit: Array) -> Parameterize:
+    """A trainable array counted from here in fixed units: one rate fits all scales."""
+    return Parameterize(
+        _moved, jnp.zeros_like(value), NonTrainable(value), NonTrainable(unit)
+    )
+
+
+def positive_in_units(value: Array, unit: Array) -> Parameterize:
+    """A trainable positive array counted in fixed units."""
+    return Parameterize(
+        _scaled_softplus, inv_softplus(value / unit), NonTrainable(unit)
+    )
+
+
+def _moved(steps: Array, start: Array, unit: Array) -> Array:
+    return start + unit * steps
+
+
+def _scaled_softplus(x: Array, unit: Array) -> Array:
+    return unit * jax.nn.softplus(x)
 
 
 class DiagonalNormal(AbstractDistribution):
@@ -34,7 +57,7 @@ class DiagonalNormal(AbstractDistribution):
         -1.8378770351409912
     """
 
-    loc: Array
+    loc: Array | Parameterize
     scale: Array | Parameterize
     shape: tuple[int, ...] = eqx.field(static=True)
     cond_shape: ClassVar[None] = None
@@ -59,8 +82,16 @@ class DiagonalNormal(AbstractDistribution):
     def matched(
         self, mean: Float[Array, " d"], covariance: Float[Array, "d d"]
     ) -> "DiagonalNormal":
-        """The normal with these marginals: the optimum of the forward KL."""
-        return DiagonalNormal(mean, jnp.sqrt(jnp.diagonal(covariance)))
+        """The normal with these marginals: the optimum of the forward KL.
+
+        Its parameters are counted in the standard deviations found.
+        """
+        sd = jnp.sqrt(jnp.diagonal(covariance))
+        return eqx.tree_at(
+            lambda normal: (normal.loc, normal.scale),
+            DiagonalNormal(mean, sd),
+            (in_units(mean, sd), positive_in_units(sd, sd)),
+        )
 
 
 class FullRankNormal(AbstractDistribution):
@@ -116,9 +147,12 @@ class FullRankNormal(AbstractDistribution):
 
     def matched(
         self, mean: Float[Array, " d"], covariance: Float[Array, "d d"]
-    ) -> "FullRankNormal":
-        """The normal with these moments."""
-        return FullRankNormal(mean, covariance)
+    ) -> Whitened:
+        """A standard normal of this family behind the affine map to these moments."""
+        standard = FullRankNormal(
+            jnp.zeros_like(mean), jnp.eye(mean.size, dtype=mean.dtype)
+        )
+        return Whitened(standard, mean, jnp.linalg.cholesky(covariance))
 
 
 class LowRankNormal(AbstractDistribution):
@@ -137,9 +171,9 @@ class LowRankNormal(AbstractDistribution):
         -2.7568
     """
 
-    loc: Array
+    loc: Array | Parameterize
     scale: Array | Parameterize
-    factor: Array
+    factor: Array | Parameterize
     shape: tuple[int, ...] = eqx.field(static=True)
     cond_shape: ClassVar[None] = None
     covers_reals: ClassVar[bool] = True
@@ -177,14 +211,26 @@ class LowRankNormal(AbstractDistribution):
     def matched(
         self, mean: Float[Array, " d"], covariance: Float[Array, "d d"]
     ) -> "LowRankNormal":
-        """Leading directions of the correlation go to the factor, the rest stays."""
+        """Leading directions of the correlation go to the factor, the rest stays.
+
+        Its parameters are counted in the standard deviations found.
+        """
         sd = jnp.sqrt(jnp.diagonal(covariance))
         rank = self.factor.shape[1]
         values, vectors = jnp.linalg.eigh(covariance / jnp.outer(sd, sd))
         top = jnp.sqrt(jnp.clip(values[-rank:] - 1.0, 0.0, None))
         factor = vectors[:, -rank:] * top
         left = jnp.clip(1.0 - jnp.sum(factor**2, axis=1), 0.05, None)
-        return LowRankNormal(mean, sd * jnp.sqrt(left), sd[:, None] * factor)
+        scale = sd * jnp.sqrt(left)
+        return eqx.tree_at(
+            lambda normal: (normal.loc, normal.scale, normal.factor),
+            LowRankNormal(mean, scale, factor),
+            (
+                in_units(mean, sd),
+                positive_in_units(scale, sd),
+                in_units(sd[:, None] * factor, sd[:, None]),
+            ),
+        )
 
 
 def inverse_factor(covariance: Float[Array, "d d"]) -> Float[Array, "d d"]:
