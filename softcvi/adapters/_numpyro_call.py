@@ -11,6 +11,7 @@ from jaxtyping import PRNGKeyArray
 
 from softcvi.adapters._extras import require
 
+_PRIOR_DRAWS = 10
 _SIMPLE = (bool, int, float, complex, str, bytes, type(None))
 # What JAX raises when a model needs the value, and not only the shape, of an array.
 _NEEDS_VALUE = (
@@ -87,8 +88,22 @@ class ModelCall(eqx.Module):
             *handlers: Functions from a model to a model.
             key: Seed of whatever is not substituted; a fixed one by default.
         """
+        if key is not None:
+            return self._trace(handlers, key)
+        # A draw of a wide prior may overflow to parameters that NumPyro refuses; a
+        # parameter that is wrong for every draw is the user's to mend.
+        for seed in range(_PRIOR_DRAWS - 1):
+            try:
+                return self._trace(handlers, jax.random.key(seed))
+            except ValueError as error:
+                if "got invalid" not in str(error):
+                    raise
+        return self._trace(handlers, jax.random.key(_PRIOR_DRAWS - 1))
+
+    def _trace(
+        self, handlers: tuple[Callable[[Callable], Callable], ...], key: PRNGKeyArray
+    ) -> dict[str, dict]:
         numpyro = require("numpyro", "numpyro")
-        key = jax.random.key(0) if key is None else key
         model = numpyro.handlers.seed(self.model, key)
         for handler in handlers:
             model = handler(model)
