@@ -1,5 +1,7 @@
 """The start of a fit: where the guide begins, and how long the start-up phase is."""
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -10,6 +12,7 @@ import paramax
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from softcvi.fitting._adapt import Moments, adapt
+from softcvi.fitting._double import in_double_precision
 from softcvi.fitting._newton import LocalNormal, newton_path
 from softcvi.guides import AbstractGuide, FullRankNormal, Whitened
 from softcvi.posterior import Posterior
@@ -17,7 +20,11 @@ from softcvi.targets import AbstractTarget
 
 STARTUP_SHARE = 0.1
 MAX_NEWTON_DIM = 200
-_PATHS = 8
+_PATHS = 16
+_BATCH = 8
+# Where there are two modes there may be more: one that a tenth of all starts lead to
+# escapes so many paths once in a thousand times.
+_PATHS_OF_MANY = 64
 _MODE_GAP = 12.0
 _DIP = 3.0
 _TUNED_SHARE = 0.2
@@ -52,39 +59,55 @@ def explore(
             "start-up by label ESS",
         )
     path_key, adapt_key = jax.random.split(key)
-    with jax.enable_x64(True):
-        normals = _climb(jax.random.split(path_key, paths), target)
-        normals = jax.tree_util.tree_map(np.asarray, normals)
-        log_density = lambda x: _log_density(jnp.asarray(x), target)  # noqa: E731
-        candidates = _separate_modes(normals, log_density)
-        if not candidates:
-            return StartReport(
-                [], "no path reached a finite density: start-up by label ESS"
-            )
-        keys = jax.random.split(adapt_key, len(candidates))
-        modes = [
-            adapt(k, log_density, mean, covariance)
-            for k, (mean, covariance) in zip(keys, candidates, strict=True)
+
+    def look() -> tuple[list[Moments], int]:
+        log_density = lambda x: _log_densities(jnp.asarray(x), target)  # noqa: E731
+        ends: list[LocalNormal] = []
+        modes: list[LocalNormal] = []
+        while len(ends) < (paths if len(modes) < 2 else max(paths, _PATHS_OF_MANY)):
+            batch_key = jax.random.fold_in(path_key, len(ends))
+            ends += _unstacked(_climb(jax.random.split(batch_key, _BATCH), target))
+            modes = _separate_modes(ends, log_density)
+        keys = jax.random.split(adapt_key, max(len(modes), 1))
+        moments = [
+            adapt(k, log_density, mode.mean, mode.covariance)
+            for k, mode in zip(keys, modes, strict=False)
         ]
+        return moments, len(ends)
+
+    modes, taken = in_double_precision(look, target)
+    if not modes:
+        return StartReport(
+            [], "no path reached a finite density: start-up by label ESS"
+        )
     modes = sorted(modes, key=lambda m: -m.log_evidence)
-    return StartReport(modes, f"{len(modes)} mode(s) found by {paths} Newton paths")
+    return StartReport(modes, f"{len(modes)} mode(s) found by {taken} Newton paths")
+
+
+def _unstacked(normals: LocalNormal) -> list[LocalNormal]:
+    normals = jax.tree_util.tree_map(np.asarray, normals)
+    return [
+        jax.tree_util.tree_map(lambda leaf, i=i: leaf[i], normals)
+        for i in range(len(normals.elbo))
+    ]
 
 
 @eqx.filter_jit
 def _climb(keys: PRNGKeyArray, target: AbstractTarget) -> LocalNormal:
-    log_density = _vector_density(target)
+    climb = functools.partial(_path, target=target, dtype=jnp.result_type(float))
+    return jax.vmap(climb)(keys)
 
-    def one(key):
-        start_key, path_key = jax.random.split(key)
-        particle = target.initial_particle(start_key)
-        start = target.structure.ravel(particle)
-        return newton_path(log_density, start.astype(jnp.result_type(float)), path_key)
 
-    return jax.vmap(one)(keys)
+def _path(key: PRNGKeyArray, target: AbstractTarget, dtype: Any) -> LocalNormal:
+    start_key, path_key = jax.random.split(key)
+    start = target.structure.ravel(target.initial_particle(start_key))
+    return newton_path(_vector_density(target), start.astype(dtype), path_key)
 
 
 @eqx.filter_jit
-def _log_density(x: Float[Array, "n d"], target: AbstractTarget) -> Float[Array, " n"]:
+def _log_densities(
+    x: Float[Array, "n d"], target: AbstractTarget
+) -> Float[Array, " n"]:
     return jax.vmap(_vector_density(target))(x)
 
 
@@ -92,22 +115,18 @@ def _vector_density(target: AbstractTarget):
     return lambda x: target.log_density(target.structure.unravel(x))
 
 
-def _separate_modes(normals: LocalNormal, log_density) -> list[tuple]:
+def _separate_modes(
+    ends: list[LocalNormal], log_density: Callable[[np.ndarray], Array]
+) -> list[LocalNormal]:
     """Path ends of comparable evidence with a valley of density between them."""
-    order = np.argsort(-normals.elbo)
-    best = normals.elbo[order[0]]
-    if not np.isfinite(best):
-        return []
-    accepted: list[int] = []
-    for i in order:
-        if not normals.elbo[i] > best - _MODE_GAP:
+    ends = sorted(ends, key=lambda normal: -normal.elbo)
+    modes: list[LocalNormal] = []
+    for normal in ends:
+        if not normal.elbo > ends[0].elbo - _MODE_GAP:
             break
-        if all(
-            _valley_between(normals.mean[i], normals.mean[j], log_density)
-            for j in accepted
-        ):
-            accepted.append(int(i))
-    return [(normals.mean[i], normals.covariance[i]) for i in accepted]
+        if all(_valley_between(normal.mean, m.mean, log_density) for m in modes):
+            modes.append(normal)
+    return modes
 
 
 def _valley_between(a: np.ndarray, b: np.ndarray, log_density) -> bool:
@@ -153,15 +172,9 @@ def place_by_newton(
     key: PRNGKeyArray, guide: AbstractGuide, target: AbstractTarget, *, paths: int
 ) -> AbstractGuide:
     """Traceable start for many fits at once: the best of a few Newton paths."""
-    log_density = _vector_density(target)
     dtype = jnp.result_type(*guide.structure.dtypes)
-
-    def one(key):
-        start_key, path_key = jax.random.split(key)
-        start = target.structure.ravel(target.initial_particle(start_key))
-        return newton_path(log_density, start.astype(dtype), path_key)
-
-    normals = jax.vmap(one)(jax.random.split(key, paths))
+    climb = functools.partial(_path, target=target, dtype=dtype)
+    normals = jax.vmap(climb)(jax.random.split(key, paths))
     best = jnp.argmax(normals.elbo)
     placed = place(guide, normals.mean[best], normals.covariance[best])
     assert placed is not None  # the caller has asked can_be_placed

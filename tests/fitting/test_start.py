@@ -1,0 +1,74 @@
+"""The start: arrays that a model closes over, scales, modes; and what follows it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import softcvi
+from softcvi.fitting._nuts import nuts_in_base_space
+
+CENTRES = np.array([[-4.0, 0.0], [4.0, 2.0]])
+WEIGHTS = np.array([0.7, 0.3])
+
+
+def two_modes(theta):
+    parts = -0.5 * jnp.sum((theta["x"] - CENTRES) ** 2, axis=-1)
+    return jax.nn.logsumexp(parts + jnp.log(WEIGHTS))
+
+
+@pytest.mark.parametrize(("compiled", "fits"), [(False, 1), (True, 2)])
+def test_arrays_of_doubles_survive_the_look_in_double_precision(compiled, fits):
+    """A second time too, though programs of the first fit remember the precision."""
+    density = jax.jit(two_modes) if compiled else two_modes
+    target = softcvi.DensityTarget(density, {"x": jnp.zeros(2)})
+    for seed in range(fits):
+        key = jax.random.key(seed)
+        result = softcvi.fit(key, target, steps=200, progress=False)
+        assert "2 mode(s)" in result.choices["start"]
+        assert result.posterior.sample(key, 10)["x"].dtype == jnp.float32
+
+
+def test_a_model_that_insists_on_single_precision_gets_it():
+    def density(theta):
+        step = lambda total, x: (total - 0.5 * x.astype(jnp.float32) ** 2, None)  # noqa: E731
+        return jax.lax.scan(step, jnp.zeros((), jnp.float32), theta["x"])[0]
+
+    target = softcvi.DensityTarget(density, {"x": jnp.zeros(3)})
+    result = softcvi.fit(jax.random.key(0), target, steps=100, progress=False)
+    assert "1 mode(s)" in result.choices["start"]
+
+
+def test_rare_modes_are_looked_for_once_there_are_two():
+    """A twentieth of all starts lead to the third mode."""
+    centres = jnp.asarray([[-8.0], [0.0], [8.0]])
+
+    def density(theta):
+        parts = -0.5 * jnp.sum((theta["x"] - centres) ** 2, axis=-1)
+        return jax.nn.logsumexp(parts)
+
+    def initial(key):
+        pick_key, noise_key = jax.random.split(key)
+        at = jax.random.choice(pick_key, centres, p=jnp.asarray([0.475, 0.475, 0.05]))
+        return {"x": at + jax.random.normal(noise_key, (1,))}
+
+    target = softcvi.DensityTarget(density, {"x": jnp.zeros(1)}, initial=initial)
+    result = softcvi.fit(jax.random.key(0), target, steps=2000, progress=False)
+    np.testing.assert_allclose(result.posterior.guide.weights, 1 / 3, atol=0.03)
+    assert "64 Newton paths" in result.choices["start"]
+
+
+def test_a_chain_in_the_base_space_answers_where_no_normal_will_do():
+    def banana(theta):
+        x, y = theta["x"][0], theta["x"][1]
+        return -0.5 * (x / 3.0) ** 2 - 0.5 * (y - 0.5 * x**2) ** 2
+
+    target = softcvi.DensityTarget(banana, {"x": jnp.zeros(2)})
+    guide = softcvi.guides.full_rank(target).matched(
+        jnp.asarray([0.0, 4.5]), jnp.eye(2)
+    )
+    chain = nuts_in_base_space(jax.random.key(0), softcvi.Posterior(guide, target))
+    x = np.asarray(chain.draws["x"])[:, 0]
+    assert chain.rhat < 1.05
+    assert abs(x.mean()) < 4 * 3.0 / np.sqrt(chain.ess)
+    np.testing.assert_allclose(x.std(), 3.0, rtol=4 / np.sqrt(chain.ess))
