@@ -7,40 +7,13 @@ import jax
 import jax.numpy as jnp
 from flowjax.distributions import AbstractDistribution
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Scalar
-from paramax import NonTrainable, Parameterize
-from paramax.utils import inv_softplus
+from paramax import Parameterize
 
 from softcvi.guides._base import VectorGuide, as_guide_structure, float_dtype
+from softcvi.guides._parameters import in_units, positive_in_units, positive_parameter
 from softcvi.guides._whitened import Whitened
 
 _HALF_LOG_TWO_PI = 0.9189385332046727
-
-
-def positive_parameter(value: Array) -> Parameterize:
-    """A trainable positive array, through softplus as in the paper."""
-    return Parameterize(jax.nn.softplus, inv_softplus(value))
-
-
-def in_units(value: Array, unit: Array) -> Parameterize:
-    """A trainable array counted from here in fixed units: one rate fits all scales."""
-    return Parameterize(
-        _moved, jnp.zeros_like(value), NonTrainable(value), NonTrainable(unit)
-    )
-
-
-def positive_in_units(value: Array, unit: Array) -> Parameterize:
-    """A trainable positive array counted in fixed units."""
-    return Parameterize(
-        _scaled_softplus, inv_softplus(value / unit), NonTrainable(unit)
-    )
-
-
-def _moved(steps: Array, start: Array, unit: Array) -> Array:
-    return start + unit * steps
-
-
-def _scaled_softplus(x: Array, unit: Array) -> Array:
-    return unit * jax.nn.softplus(x)
 
 
 class DiagonalNormal(AbstractDistribution):

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Scalar
 from paramax import Parameterize
 
 from softcvi.guides._base import VectorGuide, as_guide_structure, float_dtype
-from softcvi.guides._gaussian import positive_parameter
+from softcvi.guides._parameters import positive_parameter
 
 
 class StudentT(AbstractDistribution):
