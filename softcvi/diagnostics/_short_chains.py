@@ -121,7 +121,7 @@ def _run(
         out = target.log_density(target.structure.unravel(origin + factor @ z))
         return jnp.where(jnp.isfinite(out), out, -jnp.inf)
 
-    gradient = jax.vmap(jax.grad(value))
+    gradient = jax.vmap(lambda z: jnp.nan_to_num(jax.grad(value)(z)))
     values = jax.vmap(value)
 
     def transition(carry, key):
@@ -131,12 +131,15 @@ def _run(
         size = step * jax.random.uniform(jitter_key, (), z.dtype, 0.7, 1.0)
 
         def leap(_, state):
-            z, p = state
-            p = p + 0.5 * size * jnp.nan_to_num(gradient(z))
+            z, p, force = state
+            p = p + 0.5 * size * force
             z = z + size * p
-            return z, p + 0.5 * size * jnp.nan_to_num(gradient(z))
+            force = gradient(z)
+            return z, p + 0.5 * size * force, force
 
-        new_z, new_momentum = jax.lax.fori_loop(0, _LEAPFROG, leap, (z, momentum))
+        new_z, new_momentum, _ = jax.lax.fori_loop(
+            0, _LEAPFROG, leap, (z, momentum, gradient(z))
+        )
         new_log_p = values(new_z)
         kinetic = 0.5 * jnp.sum(momentum**2 - new_momentum**2, axis=1)
         log_ratio = jnp.nan_to_num(new_log_p - log_p + kinetic, nan=-jnp.inf)
