@@ -19,8 +19,8 @@ PINS := pyproject.toml constraints.txt constraints-3.12.txt
 
 help:
 	@echo 'make demo     fit two posteriors and write a report page (about a minute)'
-	@echo 'make test     the tests of the library, within twelve minutes'
-	@echo 'make test-all all tests and docstring examples, adapters and studies included'
+	@echo 'make test     all tests but the slow ones, within twelve minutes'
+	@echo 'make test-all all tests and docstring examples (about twenty minutes)'
 	@echo 'make install  .venv with every extra'
 	@echo 'make lint     ruff and mypy;  make format  lets ruff mend what it can'
 	@echo 'make bench    compare speed with other libraries (about ten minutes)'
@@ -29,13 +29,11 @@ help:
 demo: $(DEMO)
 	@$(BIN)/softcvi demo
 
-# What everything else stands on. The rest (adapters with their compilers, browsers,
-# studies in small) takes far longer than twelve minutes on two cores.
-CORE_TESTS := tests/test_packaging.py $(addprefix tests/,targets guides objectives \
-  posterior diagnostics fitting conformance)
-
+# Studies in small, compilers and executed pages take far longer than twelve minutes on
+# two cores; so do the examples in the docstrings of the experiments.
 test: $(ALL)
-	@$(BIN)/python -m pytest -q -n $(WORKERS) $(CORE_TESTS) $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) -m 'not slow' \
+	  --ignore=softcvi/experiments $(PYTEST_ARGS)
 
 test-all: $(ALL)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) $(PYTEST_ARGS)

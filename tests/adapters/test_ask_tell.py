@@ -67,6 +67,7 @@ def single_use_evaluations(rates, steps=6000, every=50):
     return needed
 
 
+@pytest.mark.slow
 def test_a_third_of_the_evaluations_of_the_single_use_run():
     best = min(single_use_evaluations([0.002, 0.005, 0.01, 0.02, 0.05]))
     assert np.isfinite(best)

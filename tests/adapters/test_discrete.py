@@ -61,6 +61,7 @@ def change_point(counts):
     numpyro.sample("counts", dist.Poisson(rate), obs=counts)
 
 
+@pytest.mark.slow
 def test_the_change_point_is_that_of_enumeration():
     target = from_numpyro(change_point, COUNTS)
     result = softcvi.fit(

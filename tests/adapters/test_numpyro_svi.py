@@ -34,6 +34,7 @@ def assert_exact(draws):
         np.testing.assert_allclose(values.std(), sd, rtol=0.12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
@@ -85,6 +86,7 @@ def test_a_point_site_and_a_misspelt_site_are_named():
             svi.run(jax.random.key(0), 1, DATA, progress_bar=False)
 
 
+@pytest.mark.slow
 def test_init_update_evaluate_and_vmapped_runs():
     guide = autoguide.AutoNormal(conjugate)
     svi = SVI(conjugate, guide, optax.adam(0.02), SoftCVILoss())
@@ -111,6 +113,7 @@ def _log_evidence():
     return joint - 0.5 / 0.5 - 0.5 * np.log(2 * np.pi * 0.5) - 1.0
 
 
+@pytest.mark.slow
 def test_eight_schools_through_plain_svi(non_centred, schools_target):
     guide = autoguide.AutoMultivariateNormal(non_centred)
     rate = optax.cosine_decay_schedule(0.02, 6000)
@@ -190,6 +193,7 @@ def test_mini_batches_of_global_latents_warn_and_name_the_elbo():
         svi.run(jax.random.key(0), 1, jnp.zeros(10), progress_bar=False)
 
 
+@pytest.mark.slow
 def test_numpyro_guides_are_scored_where_they_draw():
     target = from_numpyro(conjugate, DATA)
     for name in ("AutoMultivariateNormal", "AutoIAFNormal"):

@@ -58,6 +58,7 @@ def test_names_values_data_and_dims(target):
     assert target.dims()["theta"] == ["school"]
 
 
+@pytest.mark.slow
 def test_eight_schools_with_the_default_guide(target):
     result = softcvi.fit(jax.random.key(0), target, steps=4000, progress=False)
     assert_like_nuts(result.posterior.resample(jax.random.key(1), 20_000))

@@ -9,6 +9,8 @@ import softcvi
 from softcvi.adapters import from_bridgestan, from_pystan
 from tests.adapters.conftest import EFFECTS, ERRORS, assert_like_nuts
 
+pytestmark = pytest.mark.slow
+
 EIGHT_SCHOOLS = """
 data {
   int<lower=0> J;

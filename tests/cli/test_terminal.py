@@ -96,6 +96,8 @@ def test_ctrl_c_ends_a_real_fit_with_130_and_its_files(density, tmp_path):
         encoding="utf-8",
         dimensions=(24, 120),
         timeout=240,
+        # A background job ignores Ctrl-C, and so would its child.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     child.expect(r"steps/s")
     child.kill(signal.SIGINT)

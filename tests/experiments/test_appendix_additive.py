@@ -23,6 +23,8 @@ from softcvi.guides import mean_field
 from softcvi.objectives import ELBO
 from softcvi.targets import DensityTarget
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = AdditiveSettings(steps=500, every=50, num_draws=200, validation="predictive")
 
 

@@ -5,6 +5,8 @@ import pytest
 
 from softcvi.experiments.appendix import reproduce_snr
 
+pytestmark = pytest.mark.slow
+
 NUM_GRADIENTS = 500
 TRUTH = 2
 

@@ -18,6 +18,8 @@ from softcvi.experiments.appendix import (
 from softcvi.experiments.appendix._variants import DEFAULTS
 from softcvi.experiments.tasks import get_task
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_posterior_as_negative_is_overconfident():
     covariance = jnp.array([[1.0, 0.9], [0.9, 1.0]])

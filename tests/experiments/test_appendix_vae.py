@@ -7,6 +7,8 @@ import pytest
 
 from softcvi.experiments.appendix import VaeSettings, load_images, reproduce_vae
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = VaeSettings(
     steps=1_200, batch_size=16, rate=2e-3, hidden=(64, 32), bound_draws=50
 )

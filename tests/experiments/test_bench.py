@@ -22,6 +22,8 @@ from softcvi.experiments.tasks import (
     slcp_log_prob,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def silent(folder, **settings):
     return bench.Options(folder, quick=True, say=lambda line: None, **settings)

@@ -139,7 +139,10 @@ def test_runs_have_their_own_data_whatever_their_batch():
     task = tasks.LinearRegression()
     both = task.data(jr.key(0), [4, 9], SOURCE)
     alone = task.data(jr.key(0), [9], SOURCE)
-    np.testing.assert_array_equal(both.observed["y"][1], alone.observed["y"][0])
+    # A product of a batch may be summed in another order.
+    np.testing.assert_allclose(
+        both.observed["y"][1], alone.observed["y"][0], atol=1e-4, rtol=1e-5
+    )
     assert not np.allclose(both.observed["y"][0], both.observed["y"][1])
 
 

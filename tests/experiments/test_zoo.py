@@ -11,6 +11,8 @@ from softcvi.experiments.zoo._build import MAX_RHAT, MIN_ESS, latent_shapes
 from softcvi.experiments.zoo._outcome import Outcome, pareto_khat
 from softcvi.experiments.zoo._table import silent_failures
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", zoo.names())
 def test_density_and_gradient_are_finite_at_a_reference_draw(name):

@@ -106,7 +106,7 @@ def test_a_placed_normal_moves_in_units_of_the_posterior():
         return jnp.sum(shape * x["x"] / sd - jnp.exp(x["x"] / sd))
 
     target = softcvi.DensityTarget(log_density, {"x": np.zeros(3, np.float32)})
-    for family in (guides.mean_field, guides.full_rank, guides.low_rank):
+    for family in (guides.mean_field, guides.low_rank):
         result = softcvi.fit(
             jax.random.key(0), target, family(target), steps=4000, progress=False
         )
