@@ -13,6 +13,7 @@ from softcvi.cli._errors import CommandError
 from softcvi.report import FitView, save_fit, write_report
 
 CHECKPOINT = "checkpoint.npz"
+CHAIN = "chain.npz"
 _RESULT = "result.json"
 _KEPT = ("guide", "objective", "alpha", "particles", "steps", "seed", "starts",
          "until_khat", "x64")  # fmt: skip

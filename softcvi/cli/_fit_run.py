@@ -1,18 +1,20 @@
 """What ``softcvi fit`` does, once its arguments are read."""
 
 import argparse
-import inspect
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 
 import softcvi
 from softcvi import guides
 from softcvi.cli._data import read_data, read_draws
 from softcvi.cli._errors import FAILURE, INTERRUPTED, OK, CommandError, in_file
 from softcvi.cli._fit_files import (
+    CHAIN,
     CHECKPOINT,
     check_folder,
     is_finished,
@@ -21,6 +23,7 @@ from softcvi.cli._fit_files import (
 )
 from softcvi.cli._model_file import load_target, split_name
 from softcvi.cli._terminal import make_reporter, say
+from softcvi.fitting import LadderResult
 from softcvi.report import FitView, as_json
 
 _CODES = {"interrupted": INTERRUPTED, "failed": FAILURE}
@@ -56,7 +59,7 @@ def run_fit(args: argparse.Namespace) -> int:
     objective = _objective(args)
     target = load_target(path, name, data, args.kind)
     try:
-        result = _fit(args, target, objective)
+        answer = _fit(args, target, objective)
     except KeyboardInterrupt:
         raise
     except Exception as error:
@@ -64,6 +67,8 @@ def run_fit(args: argparse.Namespace) -> int:
         if where is None:
             raise
         raise CommandError(where, FAILURE) from error
+    ladder = answer if isinstance(answer, LadderResult) else None
+    result = answer.result if isinstance(answer, LadderResult) else answer
     if result.steps == 0:
         raise CommandError("interrupted before the first step", INTERRUPTED)
     view = FitView.from_result(
@@ -74,11 +79,16 @@ def run_fit(args: argparse.Namespace) -> int:
         settings=settings_of(args, path, name),
         reference=reference,
     )
+    if ladder is not None:
+        view = _with_rungs(view, ladder, result)
     files, notes = write_all(args.out, result, view, args.seed)
+    if ladder is not None and ladder.chain is not None:
+        np.savez(args.out / CHAIN, **ladder.chain.draws)
+        files.append(args.out / CHAIN)
     if args.json:
         print(json.dumps(as_json(view), allow_nan=False))
     elif not args.quiet:
-        say(result.summary())
+        say(answer.summary())
         say("\nwrote      " + ", ".join(str(file) for file in files))
         for note in notes:
             say(f"note       {note}")
@@ -117,40 +127,53 @@ def _guide(name: str, key: jax.Array, target: Any) -> guides.AbstractGuide | Non
     return makers[name]()
 
 
-def _fit(args: argparse.Namespace, target, objective) -> softcvi.FitResult:
+def _fit(
+    args: argparse.Namespace, target, objective
+) -> softcvi.FitResult | LadderResult:
     fit_key, guide_key = jax.random.split(jax.random.key(args.seed))
     reporter = make_reporter(args.quiet, Path(args.model).name)
     if args.until_khat is not None:
-        return _fit_until(args, fit_key, target, reporter)
-    options: dict[str, Any] = {}
-    if args.starts != 1:
-        if "starts" not in inspect.signature(softcvi.fit).parameters:
-            raise CommandError("--starts: this version of softcvi.fit has one start.")
-        options["starts"] = args.starts
+        if args.guide != "auto" or args.resume or args.starts != 1:
+            raise CommandError(
+                "--until-khat: chooses the guides itself and starts afresh. Leave out "
+                "--guide, --starts and --resume."
+            )
+        return softcvi.fit_until(
+            fit_key, target, args.until_khat, steps=args.steps, progress=reporter
+        )
+    guide = _guide(args.guide, guide_key, target)
+    checkpoint = softcvi.fitting.Checkpoint(
+        args.out / CHECKPOINT, every=_CHECKPOINT_SECONDS
+    )
     return softcvi.fit(
         fit_key,
         target,
-        _guide(args.guide, guide_key, target),
+        guide,
         objective=objective,
         steps=args.steps,
+        starts=args.starts,
         progress=reporter,
-        checkpoint=softcvi.fitting.Checkpoint(
-            args.out / CHECKPOINT, every=_CHECKPOINT_SECONDS
-        ),
+        # Several starts of one guide are one program, which keeps no checkpoint.
+        checkpoint=checkpoint if args.starts == 1 or guide is None else None,
         throw=False,
-        **options,
     )
 
 
-def _fit_until(args: argparse.Namespace, key, target, reporter) -> softcvi.FitResult:
-    fit_until = getattr(softcvi, "fit_until", None)
-    if fit_until is None:
-        raise CommandError("--until-khat: this version of softcvi has no fit_until.")
-    if args.guide != "auto" or args.resume:
-        raise CommandError(
-            "--until-khat: chooses the guides itself and starts afresh. Leave out "
-            "--guide and --resume."
-        )
-    known = inspect.signature(fit_until).parameters
-    options = {"progress": reporter} if "progress" in known else {}
-    return fit_until(key, target, khat=args.until_khat, **options)
+def _with_rungs(
+    view: FitView, ladder: LadderResult, result: softcvi.FitResult
+) -> FitView:
+    """The page of a ladder: its verdict, each rung, and the chain beside the guide."""
+    verdict = ladder.verdict
+    rungs = {
+        f"rung {i}": f"{rung.name}, {rung.seconds:.1f} s: {rung.verdict}"
+        for i, rung in enumerate(ladder.rungs, start=1)
+    }
+    view = dataclasses.replace(
+        view,
+        level=verdict.level,
+        reasons=tuple(verdict.reasons),
+        choices={**view.choices, **rungs},
+    )
+    if ladder.chain is None or view.reference:
+        return view
+    return view.with_reference(ladder.chain.draws, result.posterior)

@@ -136,3 +136,45 @@ def test_double_precision_is_put_back():
     with _fit._precision(True):
         assert jax.config.jax_enable_x64
     assert jax.config.jax_enable_x64 == before
+
+
+BANANA = """\
+import jax.numpy as jnp
+
+like = {"x": jnp.zeros(2)}
+
+
+def log_prob(p):
+    x, y = p["x"]
+    return -0.5 * (x / 3) ** 2 - 0.5 * (y - 0.5 * x**2) ** 2
+"""
+
+
+@pytest.mark.slow
+def test_a_ladder_writes_its_rungs_and_its_chain(tmp_path, monkeypatch):
+    """The flows are taken away, so that the last rung has to answer."""
+    monkeypatch.setattr(softcvi.fitting._ladder, "_MAX_FLOW_DIM", 0)
+    path, out = tmp_path / "banana.py", tmp_path / "out"
+    path.write_text(BANANA)
+    argv = ["fit", f"{path}:log_prob", "--until-khat", "0.05", "--steps", "200"]
+    assert main([*argv, "--out", str(out), "--quiet"]) == 0
+    facts = json.loads((out / "result.json").read_text())
+    assert "NUTS in the base space" in facts["choices"]["rung 2"]
+    assert any("R-hat" in reason for reason in facts["reasons"])
+    with np.load(out / "chain.npz") as chain:
+        # Behind a guide of 200 steps the chain is slow, and its R-hat says so.
+        np.testing.assert_allclose(chain["x"][:, 0].std(), 3.0, rtol=0.4)
+    assert "rung 2" in (out / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_ladder_chooses_its_guides_itself(density, tmp_path, capsys):
+    assert fit(density, tmp_path / "out", "--until-khat", "0.7") == 2
+    assert "--until-khat: chooses the guides itself" in capsys.readouterr().err
+
+
+def test_several_starts_of_a_guide(density, tmp_path):
+    out = tmp_path / "out"
+    assert fit(density, out, "--starts", "2", "--quiet") == 0
+    facts = json.loads((out / "result.json").read_text())
+    assert facts["settings"]["starts"] == 2
+    assert facts["status"] == "finished"
