@@ -29,11 +29,10 @@ help:
 demo: $(DEMO)
 	@$(BIN)/softcvi demo
 
-# Studies in small, compilers and executed pages take far longer than twelve minutes on
-# two cores; so do the examples in the docstrings of the experiments.
+# Studies in small, compilers, executed pages and the examples of docstrings take far
+# longer than twelve minutes on two cores.
 test: $(ALL)
-	@$(BIN)/python -m pytest -q -n $(WORKERS) -m 'not slow' \
-	  --ignore=softcvi/experiments $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) -m 'not slow' tests $(PYTEST_ARGS)
 
 test-all: $(ALL)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) $(PYTEST_ARGS)

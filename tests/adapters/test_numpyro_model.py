@@ -186,6 +186,7 @@ def centred(errors, effects=None):
         numpyro.sample("obs", dist.Normal(theta, errors), obs=effects)
 
 
+@pytest.mark.slow
 def test_a_centred_model_can_be_decentred(schools_target, schools_fit):
     target = from_numpyro(centred, ERRORS, effects=EFFECTS, decentre=True)
     assert set(target.like) == {"mu", "tau", "theta_decentered"}
@@ -202,6 +203,7 @@ def test_a_centred_model_can_be_decentred(schools_target, schools_fit):
     np.testing.assert_allclose(target.describe(x)["theta"], 3.0)
 
 
+@pytest.mark.slow
 def test_eight_schools_with_the_default_guide(schools_fit):
     assert schools_fit.verdict.level != "not trusted"
     draws = schools_fit.posterior.resample(jax.random.key(1), 20_000)

@@ -162,6 +162,7 @@ def encoder(x, width=2):
         numpyro.sample("z", dist.Normal(x @ weight, scale).to_event(1))
 
 
+@pytest.mark.slow
 def test_model_parameters_train_by_mini_batches_of_local_latents():
     rng = np.random.default_rng(0)
     truth = np.array([[1.0, -1.0, 0.5], [0.3, 0.8, 1.2]])

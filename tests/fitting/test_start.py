@@ -17,7 +17,9 @@ def two_modes(theta):
     return jax.nn.logsumexp(parts + jnp.log(WEIGHTS))
 
 
-@pytest.mark.parametrize(("compiled", "fits"), [(False, 1), (True, 2)])
+@pytest.mark.parametrize(
+    ("compiled", "fits"), [(False, 1), pytest.param(True, 2, marks=pytest.mark.slow)]
+)
 def test_arrays_of_doubles_survive_the_look_in_double_precision(compiled, fits):
     """A second time too, though programs of the first fit remember the precision."""
     density = jax.jit(two_modes) if compiled else two_modes
