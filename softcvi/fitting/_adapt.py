@@ -24,6 +24,8 @@ class Moments(eqx.Module):
         khat: k-hat of a t proposal with these moments: how normal the posterior is.
         ess_share: Share of effective draws of that proposal.
         log_evidence: Its estimate of the evidence.
+        departure: How far the marginals are from normal: their largest absolute
+            skewness, or half their largest excess kurtosis if that is more.
     """
 
     mean: Float[np.ndarray, " d"]
@@ -31,6 +33,7 @@ class Moments(eqx.Module):
     khat: float
     ess_share: float
     log_evidence: float
+    departure: float = 0.0
 
 
 def adapt(
@@ -61,7 +64,8 @@ def adapt(
         ess_share = float(1 / np.sum(np.exp(2 * log_weights)) / n)
         evidence = _log_mean(ratios)
         if best is None or ess_share > best.ess_share:
-            best = Moments(mean, covariance, khat, ess_share, evidence)
+            departure = _departure(draws, np.exp(log_weights))
+            best = Moments(mean, covariance, khat, ess_share, evidence, departure)
         if not np.any(np.isfinite(ratios)):
             break
         weights = _tempered(ratios, needed=min(0.5, 4.0 * (dim + 5) / n) * n)
@@ -75,6 +79,15 @@ def adapt(
             break
     assert best is not None
     return best
+
+
+def _departure(draws: np.ndarray, weights: np.ndarray) -> float:
+    weights = weights / np.sum(weights)
+    centred = draws - weights @ draws
+    with np.errstate(divide="ignore", invalid="ignore"):  # all weight on one draw
+        z = centred / np.sqrt(weights @ centred**2)
+    skewness, excess = weights @ z**3, weights @ z**4 - 3.0
+    return float(max(np.max(np.abs(skewness)), 0.5 * np.max(excess)))
 
 
 def _draw_t(rng, mean, covariance, n):

@@ -24,6 +24,7 @@ _BLIND_FULL_RANK_DIM = 30
 _FLOW_DIM = 64
 _NORMAL_KHAT = 0.45
 _NORMAL_ESS = 0.45
+_NORMAL_DEPARTURE = 0.75
 
 
 def choose_guide(
@@ -49,10 +50,17 @@ def choose_guide(
         parts = [_whitened_normal(target, mode) for mode in report.modes]
         return mixture(parts), f"mixture of {len(parts)} normals: separate modes"
     mode = report.modes[0]
-    looks_normal = mode.khat < _NORMAL_KHAT and mode.ess_share > _NORMAL_ESS
+    looks_normal = (
+        mode.khat < _NORMAL_KHAT
+        and mode.ess_share > _NORMAL_ESS
+        and mode.departure < _NORMAL_DEPARTURE
+    )
     if not looks_normal and size <= _FLOW_DIM:
         flow = spline_flow(key, target)
-        why = f"(k-hat {mode.khat:.2f}, effective share {mode.ess_share:.2f})"
+        why = (
+            f"(k-hat {mode.khat:.2f}, effective share {mode.ess_share:.2f}, "
+            f"skewness or tails {mode.departure:.1f})"
+        )
         return _behind(flow, mode), f"spline flow: the posterior is not normal {why}"
     if size <= _FULL_RANK_DIM:
         why = "close to normal" if looks_normal else "too many for a flow"

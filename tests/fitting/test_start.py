@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import softcvi
+from softcvi.fitting._adapt import adapt
 from softcvi.fitting._nuts import nuts_in_base_space
 
 CENTRES = np.array([[-4.0, 0.0], [4.0, 2.0]])
@@ -74,3 +75,14 @@ def test_a_chain_in_the_base_space_answers_where_no_normal_will_do():
     assert chain.rhat < 1.05
     assert abs(x.mean()) < 4 * 3.0 / np.sqrt(chain.ess)
     np.testing.assert_allclose(x.std(), 3.0, rtol=4 / np.sqrt(chain.ess))
+
+
+@pytest.mark.parametrize(("name", "is_far"), [("normal", False), ("t", True)])
+def test_the_start_tells_a_normal_from_heavier_tails(name, is_far):
+    """The fifth moments of a t with five degrees of freedom do not even exist."""
+    densities = {
+        "normal": lambda x: -0.5 * np.sum(x**2, axis=1),
+        "t": lambda x: -4.5 * np.log1p(np.sum(x**2, axis=1) / 5.0),
+    }
+    moments = adapt(jax.random.key(0), densities[name], np.zeros(4), np.eye(4))
+    assert (moments.departure > 0.75) == is_far
