@@ -12,7 +12,7 @@ from jaxtyping import Array, PRNGKeyArray, Scalar
 from softcvi.adapters._extras import require
 from softcvi.adapters._model_target import AbstractModelTarget
 from softcvi.adapters._numpyro_call import ModelCall, substitute
-from softcvi.adapters._numpyro_decentre import decentred
+from softcvi.adapters._numpyro_decentre import hierarchical_sites
 from softcvi.adapters._numpyro_handlers import (
     as_it_is,
     drawn_if_improper,
@@ -26,8 +26,13 @@ from softcvi.adapters._numpyro_sites import (
     find_sites,
     is_discrete,
 )
-from softcvi.adapters._numpyro_space import make_space
+from softcvi.adapters._numpyro_space import DynamicSpace, make_space
 from softcvi.targets import AbstractSpace, ModelSpace, Structure
+
+
+# A standardised variable whose posterior is narrower than this is known from the data
+# rather than from its prior, and its centred twin is the more nearly normal one.
+_INFORMED_SPREAD = 0.5
 
 
 class NumPyroTarget(AbstractModelTarget):
@@ -94,6 +99,20 @@ class NumPyroTarget(AbstractModelTarget):
             else u[name].astype(spread[name].dtype)
             for name in spread
         }
+
+    def recentred(self, spread: dict[str, Array]) -> "NumPyroTarget | None":
+        if not isinstance(self.space, DynamicSpace):
+            return None
+        kept = tuple(
+            name
+            for name in self.space.decentred
+            if np.exp(np.mean(np.log(spread[name]))) > _INFORMED_SPREAD
+        )
+        if kept == self.space.decentred:
+            return None
+        latents = find_sites(self.call).latents
+        space = make_space(self.call, latents, self.space.offsets, kept)
+        return eqx.tree_at(lambda t: t.space, self, space)
 
     def describe(self, x: dict) -> dict[str, Array]:
         trace = self._trace(x)
@@ -166,7 +185,7 @@ def from_numpyro(
     model: Callable,
     *args: Any,
     space: str | AbstractSpace = "unconstrained",
-    decentre: bool = False,
+    decentre: bool = True,
     **kwargs: Any,
 ) -> NumPyroTarget:
     """The posterior of a NumPyro model given its arguments.
@@ -182,9 +201,11 @@ def from_numpyro(
         space: ``"unconstrained"`` maps every site to the real line by ``biject_to``;
             ``"model"`` keeps the model's own coordinates (use ``handlers.reparam`` or
             a guide on the right support); or a space of ``softcvi.targets``.
-        decentre: Fit location-scale sites whose location or scale depends on other
-            latents in non-centred coordinates, which guides match better where data
-            are few. The draws still have the site under its own name.
+        decentre: Fit sites whose location or scale depends on other latents in
+            non-centred coordinates, as a user who knows of Neal's funnel would write
+            them by hand; ``fit`` without a guide goes back to centred ones for sites
+            on which the data say much. Draws and densities are those of the model as
+            it is written.
         **kwargs: Keyword arguments of the model.
 
     Returns:
@@ -208,11 +229,11 @@ def from_numpyro(
     if not callable(model):
         raise TypeError(f"model: expected a NumPyro model; got {type(model).__name__}.")
     call = ModelCall(model, args, kwargs)
-    if decentre:
-        call = ModelCall(decentred(call), args, kwargs)
     sites = find_sites(call)
     ranges = {n: discrete_range(s) for n, s in sites.latents.items() if is_discrete(s)}
-    chosen = _chosen_space(space, call, sites.latents, ranges)
+    can_decentre = decentre and not ranges and not sites.subsampled
+    standard = hierarchical_sites(call) if can_decentre else ()
+    chosen = _chosen_space(space, call, sites.latents, ranges, standard)
     values = {name: jnp.asarray(s["value"]) for name, s in sites.latents.items()}
     like = jax.eval_shape(lambda x: chosen.from_model_and_log_det(x)[0], values)
     params, transforms = split_params(sites.trace)
@@ -242,7 +263,7 @@ def predict(
     return {name: sites[name]["value"] for name in target.observed if name in sites}
 
 
-def _chosen_space(space, call, latents, ranges) -> AbstractSpace:
+def _chosen_space(space, call, latents, ranges, standard) -> AbstractSpace:
     if isinstance(space, AbstractSpace):
         return space
     if space == "model":
@@ -252,7 +273,8 @@ def _chosen_space(space, call, latents, ranges) -> AbstractSpace:
             f"space: expected 'unconstrained', 'model' or a space of softcvi.targets; "
             f"got {space!r}."
         )
-    return make_space(call, latents, {name: low for name, (low, _) in ranges.items()})
+    lowest = {name: low for name, (low, _) in ranges.items()}
+    return make_space(call, latents, lowest, standard)
 
 
 def _floats_or_ints(like: dict, ranges: dict) -> dict:

@@ -10,6 +10,7 @@ from jaxtyping import Array, Scalar
 
 from softcvi.adapters._extras import require
 from softcvi.adapters._numpyro_call import ModelCall, draw_improper
+from softcvi.adapters._numpyro_decentre import standardising
 from softcvi.targets import AbstractSpace
 
 
@@ -56,17 +57,19 @@ class SiteSpace(AbstractSpace):
 
 
 class DynamicSpace(AbstractSpace):
-    """Sites whose support depends on other sites: the model itself is the map.
+    """Sites whose map depends on other sites: the model itself is the map.
 
     Args:
         call: The model.
         offsets: Smallest value of each discrete site.
         names: Names of the latent sites.
+        decentred: Names of the sites that are fitted in standardised coordinates.
     """
 
     call: ModelCall
     offsets: dict[str, Any]
     names: tuple[str, ...] = eqx.field(static=True)
+    decentred: tuple[str, ...] = eqx.field(static=True, default=())
 
     def to_model_and_log_det(self, u: dict) -> tuple[dict, Scalar]:
         return self._walk(u, _forward, 1)
@@ -88,7 +91,9 @@ class DynamicSpace(AbstractSpace):
             if name in self.offsets:
                 out[name] = value + sign * self.offsets[name]
             else:
-                out[name], log_det = move(transform_of(site), value)
+                standard = name in self.decentred
+                transform = standardising(site["fn"]) if standard else None
+                out[name], log_det = move(transform or transform_of(site), value)
                 total = total + log_det
             return out[name] if sign > 0 else value
 
@@ -112,13 +117,23 @@ def transform_of(site: dict) -> Any:
 
 
 def make_space(
-    call: ModelCall, latents: dict[str, dict], offsets: dict[str, Any]
+    call: ModelCall,
+    latents: dict[str, dict],
+    offsets: dict[str, Any],
+    decentred: tuple[str, ...] = (),
 ) -> AbstractSpace:
-    """The unconstrained space of a model, by constant transforms where that can be."""
+    """The unconstrained space of a model, by constant transforms where that can be.
+
+    Args:
+        call: The model.
+        latents: Its latent sites.
+        offsets: Smallest value of each discrete site.
+        decentred: Sites to fit in standardised coordinates.
+    """
     continuous = [name for name in latents if name not in offsets]
     transforms = {name: transform_of(latents[name]) for name in continuous}
-    if _depends_on_latents(call, latents, continuous):
-        return DynamicSpace(call, offsets, tuple(latents))
+    if decentred or _depends_on_latents(call, latents, continuous):
+        return DynamicSpace(call, offsets, tuple(latents), decentred)
     return SiteSpace(transforms, offsets)
 
 

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 import jax
+import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from softcvi.fitting._checkpoint import Checkpoint, as_checkpoint
@@ -26,6 +27,7 @@ from softcvi.fitting._progress import AbstractReporter, as_reporter
 from softcvi.fitting._result import FitError, FitResult
 from softcvi.fitting._start import (
     STARTUP_SHARE,
+    StartReport,
     can_be_placed,
     place,
     resolve_start,
@@ -124,7 +126,7 @@ def fit(
 
     began = time.perf_counter()
     given = guide
-    guide, startup_steps, choices = _begin(
+    target, guide, startup_steps, choices = _begin(
         start_key, choice_key, target, guide, start, starts, steps
     )
     seconds_start = time.perf_counter() - began
@@ -162,23 +164,35 @@ def _advance(state: LoopState, start, stop, *, run: Run) -> LoopState:
 
 
 def _begin(start_key, choice_key, target, guide, start, starts, steps):
-    """The guide at its starting place, and the length of the start-up phase."""
+    """Target and guide at the start, and the length of the start-up phase."""
     startup_steps = 0 if start is None else int(STARTUP_SHARE * steps)
     is_auto = isinstance(start, str) and start == "auto"
     if guide is not None and (start is None or (is_auto and not can_be_placed(guide))):
         how = "the guide as given" + (", then alpha by label ESS" if is_auto else "")
-        return guide, startup_steps, {"start": how}
+        return target, guide, startup_steps, {"start": how}
     report = resolve_start(start_key, start, target, starts)
     choices = {"start": report.reason}
     if guide is None:
+        better = _recentred(target, report)
+        if better is not None:
+            target, report = better, resolve_start(start_key, start, better, starts)
+            choices["start"] = f"{report.reason}, in centred coordinates"
         guide, choices["guide"] = choose_guide(choice_key, target, report)
-        return guide, (0 if report.modes else startup_steps), choices
+        return target, guide, (0 if report.modes else startup_steps), choices
     if not report.modes:
-        return guide, startup_steps, choices
+        return target, guide, startup_steps, choices
     placed = place(guide, report.modes[0].mean, report.modes[0].covariance)
     if placed is None:
         raise ValueError(
             f"start: a {type(guide).__name__} of this kind cannot be moved to given "
             "moments. Use start='auto', or set its parameters yourself and start=None."
         )
-    return placed, 0, choices
+    return target, placed, 0, choices
+
+
+def _recentred(target: AbstractTarget, report: StartReport) -> AbstractTarget | None:
+    if not report.modes or not target.structure.is_continuous:
+        return None
+    spread = target.structure.unravel(np.sqrt(np.diag(report.modes[0].covariance)))
+    return target.recentred(spread) if isinstance(spread, dict) else None
+

@@ -1,7 +1,6 @@
 """The start of a fit: where the guide begins, and how long the start-up phase is."""
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -14,6 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 from softcvi.fitting._adapt import Moments, adapt
 from softcvi.fitting._double import in_double_precision
 from softcvi.fitting._newton import LocalNormal, newton_path
+from softcvi.fitting._ridge import along, line, ridge
 from softcvi.guides import AbstractGuide, FullRankNormal, Whitened
 from softcvi.posterior import Posterior
 from softcvi.targets import AbstractTarget
@@ -67,7 +67,7 @@ def explore(
         while len(ends) < (paths if len(modes) < 2 else max(paths, _PATHS_OF_MANY)):
             batch_key = jax.random.fold_in(path_key, len(ends))
             ends += _unstacked(_climb(jax.random.split(batch_key, _BATCH), target))
-            modes = _separate_modes(ends, log_density)
+            modes = _separate_modes(ends, target)
         keys = jax.random.split(adapt_key, max(len(modes), 1))
         moments = [
             adapt(k, log_density, mode.mean, mode.covariance)
@@ -116,7 +116,7 @@ def _vector_density(target: AbstractTarget):
 
 
 def _separate_modes(
-    ends: list[LocalNormal], log_density: Callable[[np.ndarray], Array]
+    ends: list[LocalNormal], target: AbstractTarget
 ) -> list[LocalNormal]:
     """Path ends of comparable evidence with a valley of density between them."""
     ends = sorted(ends, key=lambda normal: -normal.elbo)
@@ -124,16 +124,30 @@ def _separate_modes(
     for normal in ends:
         if not normal.elbo > ends[0].elbo - _MODE_GAP:
             break
-        if all(_valley_between(normal.mean, m.mean, log_density) for m in modes):
+        # Most ends lie at a mode that is known: the line says so, and costs little.
+        if all(_depth(_on_line, normal, mode, target) > _DIP for mode in modes) and all(
+            _depth(_on_ridge, normal, mode, target) > _DIP for mode in modes
+        ):
             modes.append(normal)
     return modes
 
 
-def _valley_between(a: np.ndarray, b: np.ndarray, log_density) -> bool:
-    t = np.linspace(0.0, 1.0, 33)[:, None]
-    values = np.asarray(log_density(a + t * (b - a)))
-    values = np.where(np.isnan(values), -np.inf, values)
-    return bool(np.min(values) < min(values[0], values[-1]) - _DIP)
+def _depth(way, one: LocalNormal, other: LocalNormal, target: AbstractTarget) -> float:
+    """How far the log density falls below the lower end on a way between two."""
+    factor = np.linalg.cholesky(0.5 * (one.covariance + other.covariance))
+    values = np.asarray(way(one.mean, other.mean, factor, target))
+    return float(min(values[0], values[-1]) - np.min(values))
+
+
+@eqx.filter_jit
+def _on_line(a: Array, b: Array, factor: Array, target: AbstractTarget) -> Array:
+    return along(_vector_density(target), line(a, b))
+
+
+@eqx.filter_jit
+def _on_ridge(a: Array, b: Array, factor: Array, target: AbstractTarget) -> Array:
+    density = _vector_density(target)
+    return along(density, ridge(density, a, b, factor))
 
 
 def place(

@@ -65,6 +65,14 @@ class AbstractTarget(eqx.Module):
         ]
         return jax.tree_util.tree_unflatten(self.structure.treedef, leaves)
 
+    def recentred(self, spread: dict[str, Array]) -> "AbstractTarget | None":
+        """The same posterior in coordinates that suit it better; None for these.
+
+        Args:
+            spread: Standard deviations in the fitting space, by name, from a start.
+        """
+        return None
+
     def describe(self, x: PyTree) -> dict[str, Array]:
         """Named arrays that a user sees for one particle in model coordinates."""
         if isinstance(x, dict):
