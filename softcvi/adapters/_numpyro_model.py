@@ -1,5 +1,6 @@
 """Targets made from NumPyro models."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -27,8 +28,7 @@ from softcvi.adapters._numpyro_sites import (
     is_discrete,
 )
 from softcvi.adapters._numpyro_space import DynamicSpace, make_space
-from softcvi.targets import AbstractSpace, ModelSpace, Structure
-
+from softcvi.targets import AbstractSpace, ModelSpace, SpaceOfModel, Structure
 
 # A standardised variable whose posterior is narrower than this is known from the data
 # rather than from its prior, and its centred twin is the more nearly normal one.
@@ -110,9 +110,14 @@ class NumPyroTarget(AbstractModelTarget):
         )
         if kept == self.space.decentred:
             return None
-        latents = find_sites(self.call).latents
-        space = make_space(self.call, latents, self.space.offsets, kept)
-        return eqx.tree_at(lambda t: t.space, self, space)
+        return self.in_space(SpaceOfModel(kept))
+
+    def in_space(self, space: AbstractSpace) -> "NumPyroTarget":
+        if isinstance(space, SpaceOfModel):
+            latents = find_sites(self.call).latents
+            offsets = getattr(self.space, "offsets", {})
+            space = make_space(self.call, latents, offsets, space.decentred)
+        return dataclasses.replace(self, space=space)
 
     def describe(self, x: dict) -> dict[str, Array]:
         trace = self._trace(x)

@@ -11,7 +11,7 @@ from jaxtyping import Array, Scalar
 from softcvi.adapters._extras import require
 from softcvi.adapters._numpyro_call import ModelCall, draw_improper
 from softcvi.adapters._numpyro_decentre import standardising
-from softcvi.targets import AbstractSpace
+from softcvi.targets import AbstractSpace, SpaceOfModel
 
 
 class SiteSpace(AbstractSpace):
@@ -70,6 +70,9 @@ class DynamicSpace(AbstractSpace):
     offsets: dict[str, Any]
     names: tuple[str, ...] = eqx.field(static=True)
     decentred: tuple[str, ...] = eqx.field(static=True, default=())
+
+    def stored(self) -> SpaceOfModel:
+        return SpaceOfModel(self.decentred)
 
     def to_model_and_log_det(self, u: dict) -> tuple[dict, Scalar]:
         return self._walk(u, _forward, 1)

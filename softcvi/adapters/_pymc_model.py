@@ -15,7 +15,7 @@ from jaxtyping import Array, PRNGKeyArray, Scalar
 from softcvi.adapters._extras import require
 from softcvi.adapters._model_target import AbstractModelTarget
 from softcvi.adapters._pymc_graphs import PyMCGraphs, make_graphs
-from softcvi.targets import AbstractSpace, Structure
+from softcvi.targets import AbstractSpace, SpaceOfModel, Structure
 
 
 class PyMCSpace(AbstractSpace):
@@ -26,6 +26,9 @@ class PyMCSpace(AbstractSpace):
     """
 
     graphs: PyMCGraphs = eqx.field(static=True)
+
+    def stored(self) -> SpaceOfModel:
+        return SpaceOfModel()
 
     def to_model_and_log_det(self, u: dict) -> tuple[dict, Scalar]:
         *x, log_det = _run(self.graphs.to_model, self.graphs.names, u)

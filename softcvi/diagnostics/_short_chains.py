@@ -4,12 +4,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import paramax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from softcvi.posterior import Posterior, psis
+from softcvi._rarely import rarely_run
+from softcvi.posterior import ImportanceSample, Posterior
 
-_PROPOSALS = 4096
+_PROPOSALS = 4000
 _LEAPFROG = 6
 _TARGET_ACCEPTANCE = 0.75
 
@@ -37,7 +37,12 @@ class ChainCheck(eqx.Module):
 
 
 def short_chains(
-    key: PRNGKeyArray, posterior: Posterior, *, chains: int = 512, transitions: int = 30
+    key: PRNGKeyArray,
+    posterior: Posterior,
+    sample: ImportanceSample | None = None,
+    *,
+    chains: int = 512,
+    transitions: int = 30,
 ) -> ChainCheck:
     """Start many short chains at importance-resampled draws and see where they go.
 
@@ -47,6 +52,7 @@ def short_chains(
     Args:
         key: Random key.
         posterior: The fitted posterior; its target needs a gradient.
+        sample: Weighted draws of it; drawn anew if not given.
         chains: Number of chains.
         transitions: Length of each.
 
@@ -64,12 +70,12 @@ def short_chains(
             "posterior: short chains need a target with a gradient and global latents."
         )
     draw_key, pick_key, chain_key = jax.random.split(key, 3)
-    draws, ratios = _draws(
-        jax.random.split(draw_key, _PROPOSALS), posterior.guide, target
-    )
-    weights = np.exp(psis(np.asarray(ratios))[0])
+    if sample is None or sample.particles is None:
+        sample = posterior.importance(draw_key, _PROPOSALS)
+    draws = jax.vmap(target.structure.ravel)(sample.particles)
+    weights = np.exp(sample.log_weights)
     pick = jax.random.choice(
-        pick_key, _PROPOSALS, (chains,), p=jnp.asarray(weights / weights.sum())
+        pick_key, len(weights), (chains,), p=jnp.asarray(weights / weights.sum())
     )
     vectors = np.asarray(draws, np.float64)
     # Weights may sit on one draw; the guide's own covariance keeps this positive.
@@ -95,18 +101,7 @@ def _regular(covariance: np.ndarray) -> np.ndarray:
     return covariance + 1e-9 * np.diag(np.diagonal(covariance) + 1e-30)
 
 
-@eqx.filter_jit
-def _draws(keys, guide, target):
-    guide = paramax.unwrap(guide)
-
-    def one(key):
-        u, log_q = guide.sample_and_log_prob(key)
-        return target.structure.ravel(u), target.log_density(u) - log_q
-
-    return jax.vmap(one)(keys)
-
-
-@eqx.filter_jit
+@rarely_run
 def _run(
     key: PRNGKeyArray,
     start: Float[Array, "chains d"],

@@ -6,7 +6,6 @@ import numpy as np
 from softcvi.posterior import ImportanceSample
 
 GOOD_KHAT = 0.5
-USABLE_KHAT = 0.7
 _SETTLED_DRIFT = 0.2
 _MIN_ESS_SHARE = 0.02
 _EVEN_WEIGHTS = 0.9
@@ -95,14 +94,15 @@ def assess(
     # Where nearly all draws carry the same weight, the shape of the little tail that is
     # left says nothing: k-hat is large for a normal fitted to a slightly heavier tail.
     tail_matters = share <= _EVEN_WEIGHTS
-    if tail_matters and not sample.khat <= USABLE_KHAT:
+    usable = sample.largest_khat
+    if tail_matters and not sample.khat <= usable:
         bad.append(
-            f"k-hat {sample.khat:.2f} is above {USABLE_KHAT}: the guide misses part of "
+            f"k-hat {sample.khat:.2f} is above {usable}: the guide misses part of "
             "the posterior"
         )
     elif tail_matters and sample.khat > GOOD_KHAT:
         doubtful.append(
-            f"k-hat {sample.khat:.2f} is between {GOOD_KHAT} and {USABLE_KHAT}"
+            f"k-hat {sample.khat:.2f} is between {GOOD_KHAT} and {usable}"
         )
     if share < _MIN_ESS_SHARE:
         bad.append(f"only {share:.1%} of the draws carry weight")

@@ -195,4 +195,3 @@ def _recentred(target: AbstractTarget, report: StartReport) -> AbstractTarget | 
         return None
     spread = target.structure.unravel(np.sqrt(np.diag(report.modes[0].covariance)))
     return target.recentred(spread) if isinstance(spread, dict) else None
-

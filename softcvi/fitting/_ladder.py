@@ -15,11 +15,13 @@ from softcvi.fitting._fit import fit
 from softcvi.fitting._nuts import ChainDraws, has_base_space, nuts_in_base_space
 from softcvi.fitting._progress import AbstractReporter
 from softcvi.fitting._result import FitResult
+from softcvi.fitting._start import is_flow
 from softcvi.guides import VectorGuide, spline_flow, whitened
 from softcvi.objectives import SoftCVI
 from softcvi.targets import AbstractTarget
 
 _MAX_FLOW_DIM = 64
+_HOPELESS = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,7 +95,7 @@ class LadderResult:
             n: Number of draws.
         """
         if self.chain is None:
-            return self.result.posterior.sample(key, n)
+            return self.result.sample(key, n)
         total = len(next(iter(self.chain.draws.values())))
         index = jax.random.choice(key, total, (n,), replace=n > total)
         return {name: values[index] for name, values in self.chain.draws.items()}
@@ -119,8 +121,9 @@ def fit_until(
     """Climb from a simple guide to richer ones until the answer is trusted.
 
     The rungs: the guide that ``fit`` chooses, a spline flow on the space whitened by
-    it, a deeper flow with more particles, and at last NUTS in the base space of the
-    best flow, whose draws come with R-hat and effective sample size.
+    it (unless it was a flow), a deeper flow with more particles (unless the last one
+    was far off), and at last NUTS in the base space of the best guide, whose draws come
+    with R-hat and effective sample size.
 
     Args:
         key: Random key.
@@ -174,9 +177,14 @@ def fit_until(
         ("deeper spline flow", 8, 64, 32, 2),
     )
     can_flow = target.structure.is_continuous and target.structure.size <= _MAX_FLOW_DIM
+    # A flow that is far off needs another method rather than more of the same.
+    began_with_flow = is_flow(results[0].posterior.guide)
     for i, (name, layers, width, particles, factor) in enumerate(flows):
-        if over_budget() or not can_flow:
+        tried_flow = began_with_flow or i > 0
+        if over_budget() or not can_flow or (tried_flow and rungs[-1].khat > _HOPELESS):
             break
+        if i == 0 and began_with_flow:
+            continue
         flow = spline_flow(keys[i + 1], target, layers=layers, width=width)
         guide = _behind_best(flow, _best(results), target)
         if attempt(

@@ -5,6 +5,7 @@ import functools
 from typing import Any
 
 import jax
+from jaxtyping import Array, PRNGKeyArray
 
 from softcvi.diagnostics import (
     Verdict,
@@ -100,8 +101,24 @@ class FitResult:
             return {}
         if target.structure.size > _CHAIN_DIM:
             return {}
-        check = short_chains(jax.random.key(20_25), self.posterior)
+        check = short_chains(jax.random.key(20_25), self.posterior, self.importance)
         return {"chain_shift": check.shift, "chain_spread": check.spread}
+
+    @property
+    def has_usable_weights(self) -> bool:
+        """Whether importance weights correct the guide rather than add noise."""
+        return self.posterior.target is not None and self.importance.is_usable
+
+    def sample(self, key: PRNGKeyArray, n: int = 1000) -> dict[str, Array]:
+        """Draws of the answer: those of the guide, corrected where weights can do it.
+
+        Args:
+            key: Random key.
+            n: Number of draws.
+        """
+        if self.has_usable_weights:
+            return self.posterior.resample(key, n)
+        return self.posterior.sample(key, n)
 
     @property
     def khat(self) -> float:
@@ -131,7 +148,8 @@ class FitResult:
                 f"warnings   {self.num_bad_densities} bad log densities, "
                 f"{self.num_skipped_steps} skipped steps"
             )
-        rows = summarise(self.importance.draws)
+        weights = self.importance.log_weights if self.has_usable_weights else None
+        rows = summarise(self.importance.draws, weights)
         width = max(len(str(row["name"])) for row in rows[:max_rows])
         columns = ("mean", "sd", "q5", "median", "q95")
         lines += ["", " " * width + "".join(f"{c:>11}" for c in columns)]

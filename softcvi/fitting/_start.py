@@ -10,6 +10,7 @@ import numpy as np
 import paramax
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
+from softcvi._rarely import rarely_run
 from softcvi.fitting._adapt import Moments, adapt
 from softcvi.fitting._double import in_double_precision
 from softcvi.fitting._newton import LocalNormal, newton_path
@@ -92,7 +93,7 @@ def _unstacked(normals: LocalNormal) -> list[LocalNormal]:
     ]
 
 
-@eqx.filter_jit
+@rarely_run
 def _climb(keys: PRNGKeyArray, target: AbstractTarget) -> LocalNormal:
     climb = functools.partial(_path, target=target, dtype=jnp.result_type(float))
     return jax.vmap(climb)(keys)
@@ -104,7 +105,7 @@ def _path(key: PRNGKeyArray, target: AbstractTarget, dtype: Any) -> LocalNormal:
     return newton_path(_vector_density(target), start.astype(dtype), path_key)
 
 
-@eqx.filter_jit
+@rarely_run
 def _log_densities(
     x: Float[Array, "n d"], target: AbstractTarget
 ) -> Float[Array, " n"]:
@@ -139,12 +140,12 @@ def _depth(way, one: LocalNormal, other: LocalNormal, target: AbstractTarget) ->
     return float(min(values[0], values[-1]) - np.min(values))
 
 
-@eqx.filter_jit
+@rarely_run
 def _on_line(a: Array, b: Array, factor: Array, target: AbstractTarget) -> Array:
     return along(_vector_density(target), line(a, b))
 
 
-@eqx.filter_jit
+@rarely_run
 def _on_ridge(a: Array, b: Array, factor: Array, target: AbstractTarget) -> Array:
     density = _vector_density(target)
     return along(density, ridge(density, a, b, factor))
@@ -168,17 +169,21 @@ def can_be_placed(guide: AbstractGuide) -> bool:
     )
 
 
+def is_flow(guide: AbstractGuide) -> bool:
+    """Whether a guide is a flow behind an affine map."""
+    distribution = getattr(guide, "distribution", None)
+    return isinstance(distribution, Whitened) and not isinstance(
+        distribution.base, FullRankNormal
+    )
+
+
 def starting_rate(guide: AbstractGuide, placed: bool) -> float:
     """Peak learning rate: smaller for a normal that already lies on the posterior.
 
     What is left to do there is fine-tuning, and noise grows with the rate. A flow is
     only put behind an affine map, and has everything still to learn.
     """
-    distribution = getattr(guide, "distribution", None)
-    is_flow = isinstance(distribution, Whitened) and not isinstance(
-        distribution.base, FullRankNormal
-    )
-    is_tuned = placed and not is_flow
+    is_tuned = placed and not is_flow(guide)
     return guide.suggested_rate * (_TUNED_SHARE if is_tuned else 1.0)
 
 

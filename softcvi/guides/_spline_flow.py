@@ -3,11 +3,6 @@
 FlowJAX's masked autoregressive transform recomputes its whole network once per
 dimension when it draws. With one hidden layer only the newest input is new in each
 pass, so a draw costs as much arithmetic as one density evaluation.
-
-A spline alone cannot leave its interval, so that a guide of splines would cut off every
-tail that reaches beyond it without anybody noticing: no particle ever gets there. So
-each spline of an unbounded flow is moved and scaled by its network, too. That also
-makes Neal's funnel, and with it hierarchical models, a matter of one layer.
 """
 
 import math
@@ -26,11 +21,15 @@ from softcvi.guides._spline import (
     spline_forward,
     spline_inverse,
 )
+from softcvi.guides._spline_layer import (
+    from_base,
+    num_layer_parameters,
+    seen,
+    to_base,
+)
 from softcvi.guides._whitened import Whitened
 
 _UNROLL_DIMENSIONS = 8
-# Largest absolute log scale of one layer.
-_MAX_LOG_SCALE = 6.0
 
 
 class SplineFlow(AbstractDistribution):
@@ -88,7 +87,8 @@ class SplineFlow(AbstractDistribution):
             if value < 1:
                 raise ValueError(f"{name}: must be at least 1; got {value}.")
         dtype = jnp.result_type(float) if dtype is None else dtype
-        size = num_spline_parameters(knots) + (0 if uniform_base else 2)
+        count = num_spline_parameters if uniform_base else num_layer_parameters
+        size = count(knots)
         shapes = [(width, dim), (width,), (dim, size, width), (dim, size)]
         bounds = [dim, dim, width, width]
         # One array per layer: a stacked array's slices have padded copies as gradient.
@@ -119,26 +119,19 @@ class SplineFlow(AbstractDistribution):
         return self._base_log_prob(x) + total
 
     def _seen(self, x: Array) -> Array:
-        """What the networks see of values: far ones are drawn near."""
-        return x if self.uniform_base else jnp.arcsinh(x)
+        return x if self.uniform_base else seen(x)
 
     def _to_base(self, raw: Array, x: Array) -> tuple[Array, Array]:
-        """Each value through the affine map and spline that ``raw`` describes."""
+        """Bounded flows are splines alone, others can move and scale them."""
         if self.uniform_base:
             return spline_forward(raw, x, *self.interval)
-        raw, shift, log_scale = _split_affine(raw)
-        y, log_derivative = spline_forward(
-            raw, (x - shift) * jnp.exp(-log_scale), *self.interval
-        )
-        return y, log_derivative - log_scale
+        return to_base(raw, x, self.interval)
 
-    def _to_flow(self, raw: Array, y: Array) -> tuple[Array, Array]:
+    def _from_base(self, raw: Array, y: Array) -> tuple[Array, Array]:
         """Undo ``_to_base``; also the log derivative of ``_to_base`` there."""
         if self.uniform_base:
             return spline_inverse(raw, y, *self.interval)
-        raw, shift, log_scale = _split_affine(raw)
-        x, log_derivative = spline_inverse(raw, y, *self.interval)
-        return shift + jnp.exp(log_scale) * x, log_derivative - log_scale
+        return from_base(raw, y, self.interval)
 
     def _sample_and_log_prob(
         self, key: PRNGKeyArray, condition: Array | None = None
@@ -168,7 +161,7 @@ class SplineFlow(AbstractDistribution):
         def step(hidden, inputs):
             w_in_i, w_out_i, b_out_i, y_i = inputs
             raw = w_out_i @ jax.nn.relu(hidden) + b_out_i
-            x_i, log_derivative = self._to_flow(raw, y_i)
+            x_i, log_derivative = self._from_base(raw, y_i)
             return hidden + w_in_i * self._seen(x_i), (x_i, log_derivative)
 
         inputs = (w_in.T, w_out, b_out, y)
@@ -222,14 +215,6 @@ class SplineFlow(AbstractDistribution):
             inside = jnp.all((z >= low) & (z <= high))
             return jnp.where(inside, -self.shape[0] * math.log(high - low), -jnp.inf)
         return -0.5 * jnp.sum(z**2) - 0.5 * self.shape[0] * math.log(2 * math.pi)
-
-
-def _split_affine(raw: Float[Array, "*shape p"]) -> tuple[Array, Array, Array]:
-    """Parameters of splines, shifts and bounded log scales."""
-    sizes = (raw.shape[-1] - 2, 1, 1)
-    spline, shift, log_scale = jax.lax.split(raw, sizes, axis=raw.ndim - 1)
-    log_scale = _MAX_LOG_SCALE * jnp.tanh(log_scale[..., 0] / _MAX_LOG_SCALE)
-    return spline, shift[..., 0], log_scale
 
 
 def _orders(dim: int, layers: int) -> tuple[tuple[int, ...], ...]:

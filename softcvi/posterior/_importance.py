@@ -1,6 +1,6 @@
 """Pareto smoothed importance sampling: corrected weights, and k-hat as the gauge."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import numpy as np
@@ -19,6 +19,7 @@ class ImportanceSample(eqx.Module):
         log_weights: Pareto smoothed log weights, normalised to sum to one.
         khat: Shape of the tail of the weights; below 0.7 they can be trusted.
         log_evidence: Estimate of the log marginal likelihood.
+        particles: The draws in the fitting space, where they are known.
 
     Example:
         >>> import jax, jax.numpy as jnp, softcvi
@@ -35,6 +36,13 @@ class ImportanceSample(eqx.Module):
     log_weights: Any
     khat: float
     log_evidence: float
+    particles: Any = None
+    largest_khat: ClassVar[float] = 0.7
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the weights correct the draws rather than add noise."""
+        return bool(np.isfinite(self.khat) and self.khat <= self.largest_khat)
 
     @property
     def ess(self) -> float:

@@ -3,13 +3,13 @@
 import os
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import paramax
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
+from softcvi._rarely import rarely_run
 from softcvi.guides import AbstractGuide
 from softcvi.posterior import _storage
 from softcvi.posterior._importance import (
@@ -18,7 +18,7 @@ from softcvi.posterior._importance import (
     psis,
     resample_index,
 )
-from softcvi.targets import AbstractSpace, AbstractTarget
+from softcvi.targets import AbstractSpace, AbstractTarget, SpaceOfModel
 
 
 class Posterior:
@@ -47,7 +47,7 @@ class Posterior:
         target: AbstractTarget | None = None,
         *,
         space: AbstractSpace | None = None,
-        particle_batch: int = 16_384,
+        particle_batch: int = 4_000,
     ):
         if target is None and space is None:
             raise ValueError("target: give the target, or at least its space.")
@@ -99,11 +99,13 @@ class Posterior:
             _weigh(self.guide, target, keys)
             for keys in self._pieces(jax.random.split(key, n))
         ]
-        draws, log_p, log_q = _join(pieces)
+        draws, particles, log_p, log_q = _join(pieces)
         log_p, log_q = np.asarray(log_p, np.float64), np.asarray(log_q, np.float64)
         log_weights, khat = psis(log_p - log_q)
         evidence = log_mean_weight(log_p - log_q)
-        return ImportanceSample(draws, log_p, log_q, log_weights, khat, evidence)
+        return ImportanceSample(
+            draws, log_p, log_q, log_weights, khat, evidence, particles
+        )
 
     def resample(
         self, key: PRNGKeyArray, n: int = 1000, *, proposals: int | None = None
@@ -139,7 +141,8 @@ class Posterior:
             path: Where to write; an existing file is replaced only on success.
             **facts: JSON values kept beside it, such as a seed or a remark.
         """
-        _storage.write(path, {"guide": self.guide, "space": self.space}, facts)
+        parts = {"guide": self.guide, "space": self.space.stored()}
+        _storage.write(path, parts, facts)
 
     def _needs_target(self, what: str) -> AbstractTarget:
         if self.target is None:
@@ -166,7 +169,7 @@ class Posterior:
         return jax.tree_util.tree_map(jnp.asarray, draws)
 
 
-@eqx.filter_jit
+@rarely_run
 def _draw(guide, space, target, keys, condition):
     guide = paramax.unwrap(guide)
 
@@ -177,7 +180,7 @@ def _draw(guide, space, target, keys, condition):
     return jax.vmap(one)(keys)
 
 
-@eqx.filter_jit
+@rarely_run
 def _log_prob(guide, space, values, condition):
     guide = paramax.unwrap(guide)
 
@@ -190,7 +193,7 @@ def _log_prob(guide, space, values, condition):
     return jax.vmap(one)(values)
 
 
-@eqx.filter_jit
+@rarely_run
 def _weigh(guide, target, keys):
     guide = paramax.unwrap(guide)
 
@@ -198,7 +201,7 @@ def _weigh(guide, target, keys):
         u, log_q = guide.sample_and_log_prob(key)
         x, log_det = target.space.to_model_and_log_det(u)
         draw = _described(target, guide, x)
-        return draw, target.log_density(u) - log_det, log_q - log_det
+        return draw, u, target.log_density(u) - log_det, log_q - log_det
 
     return jax.vmap(one)(keys)
 
@@ -228,8 +231,9 @@ def load(path: str | os.PathLike, target: AbstractTarget | None = None) -> Poste
 
     Args:
         path: The file.
-        target: The model, needed for importance weights; draws and log densities
-            work without it.
+        target: The model, needed for importance weights, and where the coordinates of
+            the fit are defined by the model (non-centred ones); other draws and log
+            densities work without it.
 
     Example:
         >>> import jax, jax.numpy as jnp, os, softcvi, tempfile
@@ -243,11 +247,17 @@ def load(path: str | os.PathLike, target: AbstractTarget | None = None) -> Poste
         (5, 2)
     """
     parts, _ = _storage.read(path)
-    guide = parts["guide"]
+    guide, space = parts["guide"], parts["space"]
+    if target is None and isinstance(space, SpaceOfModel):
+        raise ValueError(
+            f"target: the posterior in {path} was fitted in coordinates that its model "
+            "defines; load it with softcvi.load(path, target=target)."
+        )
     if target is not None:
         difference = target.structure.difference(guide.structure)
         if difference:
             raise ValueError(
                 f"target: does not fit the posterior in {path}: {difference}."
             )
-    return Posterior(guide, target, space=parts["space"])
+        target = target.in_space(space)
+    return Posterior(guide, target, space=space)

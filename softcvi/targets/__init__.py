@@ -6,6 +6,7 @@ from softcvi.targets._density import DensityTarget
 from softcvi.targets._space import (
     AbstractSpace,
     ModelSpace,
+    SpaceOfModel,
     UnconstrainedSpace,
     interval,
     positive,
@@ -19,6 +20,7 @@ __all__ = [
     "DensityTarget",
     "MiniBatchTarget",
     "ModelSpace",
+    "SpaceOfModel",
     "Structure",
     "UnconstrainedSpace",
     "interval",

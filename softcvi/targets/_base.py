@@ -73,6 +73,10 @@ class AbstractTarget(eqx.Module):
         """
         return None
 
+    def in_space(self, space: AbstractSpace) -> "AbstractTarget":
+        """The target in the coordinates of a stored fit, where it has a choice."""
+        return self
+
     def describe(self, x: PyTree) -> dict[str, Array]:
         """Named arrays that a user sees for one particle in model coordinates."""
         if isinstance(x, dict):

@@ -42,6 +42,10 @@ class AbstractSpace(eqx.Module):
         """Map one particle to model coordinates."""
         return self.to_model_and_log_det(u)[0]
 
+    def stored(self) -> "AbstractSpace":
+        """What a file keeps of this space: itself, unless only a model knows it."""
+        return self
+
 
 class ModelSpace(AbstractSpace):
     """The model's own coordinates: nothing is transformed.
@@ -58,6 +62,27 @@ class ModelSpace(AbstractSpace):
 
     def from_model_and_log_det(self, x: PyTree) -> tuple[PyTree, Scalar]:
         return x, jnp.zeros(())
+
+
+class SpaceOfModel(AbstractSpace):
+    """Stands in a file for a space that takes the model to go through.
+
+    Args:
+        decentred: Names of the sites that are fitted in standardised coordinates.
+
+    Example:
+        >>> import softcvi
+        >>> softcvi.targets.SpaceOfModel(("theta",)).decentred
+        ('theta',)
+    """
+
+    decentred: tuple[str, ...] = eqx.field(static=True, default=())
+
+    def to_model_and_log_det(self, u: PyTree) -> tuple[PyTree, Scalar]:
+        raise ValueError("space: only the model knows the way; give the target.")
+
+    def from_model_and_log_det(self, x: PyTree) -> tuple[PyTree, Scalar]:
+        raise ValueError("space: only the model knows the way; give the target.")
 
 
 class UnconstrainedSpace(AbstractSpace):

@@ -1,4 +1,4 @@
-"""The zoo's bench: every model by every method, each case in a fresh process."""
+"""The zoo's bench: every model by every method, each pair in a fresh process."""
 
 import json
 import os
@@ -43,29 +43,40 @@ def read_records(path: Path | str) -> list[dict]:
     return list(cases.values())
 
 
-def _run_in_process(case: tuple[str, str, int], timeout: float) -> dict:
-    model, method, seed = case
+def _run_in_process(
+    model: str, method: str, seeds: list[int], timeout: float
+) -> list[dict]:
+    """Run one method on one model; the seeds share a process and its programs."""
     command = [sys.executable, "-m", "softcvi.experiments.zoo"]
-    command += ["--case", model, method, str(seed)]
+    command += ["--case", model, method, ",".join(map(str, seeds))]
     # Compilation is part of what a user waits for, so no cache may hide it.
     environment = {**os.environ, "JAX_ENABLE_COMPILATION_CACHE": "false"}
-    record = blank_record(model, method, seed) | {"status": "error"}
     try:
         done = subprocess.run(
             command,
             env=environment,
             capture_output=True,
             text=True,
-            timeout=timeout,
+            timeout=timeout * len(seeds),
             check=False,
         )
-    except subprocess.TimeoutExpired:
-        return record | {"message": f"no answer within {timeout:.0f} s"}
-    try:
-        return json.loads(done.stdout.strip().splitlines()[-1])
-    except (IndexError, json.JSONDecodeError):
-        last = done.stderr.strip().splitlines()[-1:] or ["no output"]
-        return record | {"message": f"exit status {done.returncode}: {last[0]}"}
+        output = done.stdout
+        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+        message = f"exit status {done.returncode}: {last}"
+    except subprocess.TimeoutExpired as expired:
+        output = (expired.stdout or b"").decode(errors="replace")
+        message = f"no answer within {timeout * len(seeds):.0f} s"
+    answers = {}
+    for line in output.splitlines():
+        try:
+            record = json.loads(line)
+            answers[record["seed"]] = record
+        except (json.JSONDecodeError, KeyError, TypeError):
+            continue  # Not a record: something else that was printed.
+    missing = {"status": "error", "message": message}
+    return [
+        answers.get(seed, blank_record(model, method, seed) | missing) for seed in seeds
+    ]
 
 
 def run_zoo(
@@ -81,8 +92,9 @@ def run_zoo(
 ) -> list[dict]:
     """Run the zoo's bench, or what is left of it, and write table and picture.
 
-    Every case is a fresh process, so its time includes compilation and its failure
-    stays its own. Records go to ``records.jsonl`` in the output folder as they come;
+    Every model and method is a fresh process, so that its time includes compilation
+    (later seeds, marked ``compiled_before``, find it done) and its failure stays its
+    own. Records go to ``records.jsonl`` in the output folder as they come;
     cases already there without an error are not run again.
 
     Args:
@@ -113,25 +125,24 @@ def run_zoo(
         for r in read_records(path)
         if r["status"] == "ok"
     }
-    todo = [
-        (model.name, method, seed)
-        for seed in seeds
+    todo = {
+        (model.name, method): [s for s in seeds if (model.name, method, s) not in done]
         for model in chosen
         for method in methods
-        if (model.name, method, seed) not in done
-    ]
+    }
     lock = Lock()
 
-    def one(case: tuple[str, str, int]) -> None:
-        record = _run_in_process(case, timeout)
-        with lock:
-            with path.open("a") as file:
-                file.write(json.dumps(record) + "\n")
-            report(describe(record))
+    def one(case: tuple[tuple[str, str], list[int]]) -> None:
+        (model, method), wanted = case
+        for record in _run_in_process(model, method, wanted, timeout):
+            with lock:
+                with path.open("a") as file:
+                    file.write(json.dumps(record) + "\n")
+                report(describe(record))
 
     try:
         with ThreadPoolExecutor(processes) as pool:
-            list(pool.map(one, todo))
+            list(pool.map(one, [case for case in todo.items() if case[1]]))
     finally:
         # An interrupted bench still shows what it has.
         records = read_records(path)

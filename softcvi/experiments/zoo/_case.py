@@ -9,7 +9,9 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from softcvi.experiments.zoo._reference import load_reference
+from softcvi.experiments.zoo._model import ZooModel
+from softcvi.experiments.zoo._outcome import Outcome
+from softcvi.experiments.zoo._reference import Reference, load_reference
 from softcvi.experiments.zoo._registry import get
 from softcvi.experiments.zoo._score import score
 
@@ -40,6 +42,17 @@ def blank_record(model_name: str, method: str, seed: int) -> dict:
         "method": method,
         "seed": seed,
     }
+
+
+def _uncorrected(
+    model: ZooModel, reference: Reference, outcome: Outcome
+) -> dict | None:
+    """The score of the approximation itself, where the draws were corrected."""
+    if outcome.uncorrected is None:
+        return None
+    draws = {k: np.asarray(v) for k, v in outcome.uncorrected().items()}
+    scored = score(model, reference, draws)
+    return {**asdict(scored), "good": scored.good}
 
 
 def run_case(
@@ -81,6 +94,7 @@ def run_case(
             "status": "ok",
             **asdict(scored),
             "good": scored.good,
+            "uncorrected": _uncorrected(model, reference, outcome),
             "reference_log_prob": log_prob,
             "khat": outcome.khat() if outcome.khat else None,
             "trusted": outcome.trusted,

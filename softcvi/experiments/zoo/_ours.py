@@ -30,7 +30,8 @@ def _fit(model: ZooModel, seed: int, starts: int) -> Outcome:
     result = softcvi.fit(fit_key, _target(model), starts=starts, progress=False)
     posterior = result.posterior
     return Outcome(
-        draws=posterior.sample(draw_key, NUM_DRAWS),
+        draws=result.sample(draw_key, NUM_DRAWS),
+        uncorrected=lambda: posterior.sample(draw_key, NUM_DRAWS),
         log_prob=posterior.log_prob,
         khat=lambda: float(posterior.importance(weight_key, NUM_DRAWS).khat),
         trusted=result.verdict.trusted,

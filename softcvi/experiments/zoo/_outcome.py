@@ -15,6 +15,8 @@ class Outcome:
 
     Attributes:
         draws: Draws in model coordinates by site.
+        uncorrected: Draws of the approximation itself, where ``draws`` were corrected
+            by importance weights.
         log_prob: Log density of the approximation for a batch of draws in model
             coordinates, or None for samplers.
         khat: Pareto k-hat of its importance weights, or None for samplers.
@@ -28,6 +30,7 @@ class Outcome:
     """
 
     draws: Mapping[str, np.ndarray]
+    uncorrected: Callable[[], Mapping[str, np.ndarray]] | None = None
     log_prob: Callable[[Mapping[str, np.ndarray]], np.ndarray] | None = None
     khat: Callable[[], float] | None = None
     trusted: bool | None = None
