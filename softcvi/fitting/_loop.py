@@ -9,6 +9,7 @@ import paramax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
+from softcvi.fitting._on_device import on_device
 from softcvi.fitting._optimizer import AbstractOptimizer
 from softcvi.fitting._random import fused
 from softcvi.guides import AbstractGuide
@@ -16,8 +17,6 @@ from softcvi.objectives import AbstractObjective, StepInfo
 from softcvi.targets import AbstractTarget
 
 HISTORY_ROWS = 512
-# An accelerator asks the host before each turn of a loop whose length it does not know.
-_BLOCK = 32
 
 
 class LoopState(eqx.Module):
@@ -136,26 +135,17 @@ def advance(
     Products are computed in full precision: accelerators round them to 10 bits by
     default, which is enough for a network and too little for a log density.
     """
-    block = 1 if jax.default_backend() == "cpu" else _BLOCK
-
-    def steps_of_block(number: Array, state: LoopState) -> LoopState:
-        first = start + number * block
-        return jax.lax.fori_loop(
-            0, block, lambda i, s: one_step(s, first + i, stop, run), state
-        )
-
     with jax.default_matmul_precision("highest"):
-        blocks = (stop - start + block - 1) // block
-        return jax.lax.fori_loop(0, blocks, steps_of_block, state)
+        return jax.lax.fori_loop(start, stop, lambda i, s: one_step(s, i, run), state)
 
 
-@eqx.filter_jit
+@on_device
 def advance_one(state: LoopState, start: Array, stop: Array, run: Run) -> LoopState:
     """Compiled ``advance`` for a single fit."""
     return advance(state, start, stop, run)
 
 
-@eqx.filter_jit
+@on_device
 def advance_many(
     state: LoopState, start: Array, stop: Array, run: Run, axes: Any
 ) -> LoopState:
@@ -165,14 +155,8 @@ def advance_many(
     )
 
 
-def one_step(
-    state: LoopState, step: Int[Array, ""], stop: Int[Array, ""], run: Run
-) -> LoopState:
-    """Lines 1 to 3 of Algorithm 1, guarded against non-finite numbers.
-
-    From ``stop`` on nothing changes: blocks of steps go beyond the end of a chunk.
-    """
-    in_run = step < stop
+def one_step(state: LoopState, step: Int[Array, ""], run: Run) -> LoopState:
+    """Lines 1 to 3 of Algorithm 1, guarded against non-finite numbers."""
     key = jax.random.fold_in(fused(run.key), step)
     starting = step < run.startup_steps if run.has_startup else False
 
@@ -185,7 +169,7 @@ def one_step(
 
     (_, info), grads = jax.value_and_grad(loss_fn, has_aux=True)(state.params)
     # The sum of squares is computed for clipping anyway, and finite only if all are.
-    usable = in_run & info.usable & jnp.isfinite(_sum_of_squares(grads))
+    usable = info.usable & jnp.isfinite(_sum_of_squares(grads))
     params, optimizer_state = run.optimizer.update(
         grads, state.optimizer_state, state.params, step, run.total_steps
     )
@@ -200,8 +184,8 @@ def one_step(
         params=params,
         optimizer_state=optimizer_state,
         history=state.history.at[step // run.record_every].add(row),
-        num_bad=state.num_bad + jnp.where(in_run, info.num_bad, 0).astype(jnp.int32),
-        num_skipped=state.num_skipped + (in_run & ~usable).astype(jnp.int32),
+        num_bad=state.num_bad + info.num_bad.astype(jnp.int32),
+        num_skipped=state.num_skipped + (~usable).astype(jnp.int32),
     )
 
 
