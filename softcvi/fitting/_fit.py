@@ -138,7 +138,7 @@ def fit(
     )
 
     def refuse_unusable(state: LoopState, step: int) -> None:
-        if int(state.num_skipped) >= step:
+        if state.num_skipped(step) >= step:
             raise ValueError(explain_nothing_usable(support_key, guide, target))
 
     outcome = drive(

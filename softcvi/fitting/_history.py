@@ -31,13 +31,13 @@ class History(eqx.Module):
 
     @classmethod
     def from_sums(
-        cls, sums: Float[np.ndarray, "rows 4"], record_every: int, steps_done: int
+        cls, sums: Float[np.ndarray, "rows 5"], record_every: int, steps_done: int
     ) -> "History":
         """Averages from the sums that the compiled loop keeps."""
         rows = -(-steps_done // record_every)
         sums = np.asarray(sums, np.float64)[:rows]
         with np.errstate(invalid="ignore", divide="ignore"):
-            means = sums[:, :3] / sums[:, 3:]
+            means = sums[:, :3] / sums[:, 3:4]
         step = np.minimum((np.arange(rows) + 1) * record_every, steps_done)
         return cls(step, *means.T)
 

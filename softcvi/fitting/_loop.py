@@ -5,6 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import paramax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
@@ -17,6 +18,8 @@ from softcvi.objectives import AbstractObjective, StepInfo
 from softcvi.targets import AbstractTarget
 
 HISTORY_ROWS = 512
+# Bad densities are counted in skipped steps, too.
+_ALWAYS_TOLD = np.array([False, False, False, False, True])
 
 
 class LoopState(eqx.Module):
@@ -25,16 +28,22 @@ class LoopState(eqx.Module):
     Attributes:
         params: Trainable arrays, one flat vector or the guide's own tree.
         optimizer_state: State of the optimiser.
-        history: Sums of excess, label ESS, ELBO and steps, for each part of the run.
-        num_bad: Log densities that were NaN or plus infinity.
-        num_skipped: Steps without a usable gradient.
+        history: Sums of excess, label ESS, ELBO, usable steps and bad log densities,
+            for each part of the run.
     """
 
     params: PyTree
     optimizer_state: PyTree
-    history: Float[Array, "rows 4"]
-    num_bad: Int[Array, ""]
-    num_skipped: Int[Array, ""]
+    history: Float[Array, "rows 5"]
+
+    @property
+    def num_bad(self) -> int:
+        """Log densities that were NaN or plus infinity."""
+        return int(np.asarray(self.history, np.float64)[:, 4].sum())
+
+    def num_skipped(self, steps: int) -> int:
+        """How many of so many steps had no usable gradient."""
+        return steps - int(np.asarray(self.history, np.float64)[:, 3].sum())
 
 
 class Run(eqx.Module):
@@ -87,9 +96,7 @@ def prepare(
     state = LoopState(
         params=params,
         optimizer_state=optimizer.init(params),
-        history=jnp.zeros((HISTORY_ROWS, 4)),
-        num_bad=jnp.zeros((), jnp.int32),
-        num_skipped=jnp.zeros((), jnp.int32),
+        history=jnp.zeros((HISTORY_ROWS, 5)),
     )
     run = Run(
         key=key,
@@ -178,14 +185,14 @@ def one_step(state: LoopState, step: Int[Array, ""], run: Run) -> LoopState:
         (params, optimizer_state),
         (state.params, state.optimizer_state),
     )
-    row = jnp.stack([info.excess, info.label_ess, info.elbo, jnp.ones(())])
-    row = jnp.where(usable, row, 0.0).astype(state.history.dtype)
+    # The counts ride in the history: on a GPU each number of its own is a kernel.
+    row = [info.excess, info.label_ess, info.elbo, jnp.ones(()), info.num_bad]
+    row = jnp.stack([jnp.asarray(x, state.history.dtype) for x in row])
+    row = jnp.where(usable | _ALWAYS_TOLD, row, 0.0)
     return LoopState(
         params=params,
         optimizer_state=optimizer_state,
         history=state.history.at[step // run.record_every].add(row),
-        num_bad=state.num_bad + info.num_bad.astype(jnp.int32),
-        num_skipped=state.num_skipped + (~usable).astype(jnp.int32),
     )
 
 

@@ -161,7 +161,7 @@ def _one_result(
     outcome: Outcome, run: Run, i: int, choices: dict[str, str], seconds_start: float
 ) -> FitResult:
     part: Outcome = eqx.tree_at(lambda o: o.state, outcome, _first(outcome.state, i))
-    skipped = int(part.state.num_skipped)
+    skipped = part.state.num_skipped(part.steps)
     if part.status == "finished" and skipped > 0.5 * max(part.steps, 1):
         message = (
             f"{skipped} of {part.steps} steps had no finite label or gradient; check "

@@ -59,7 +59,9 @@ def _split(key: UInt32[Array, " 2"], shape: tuple[int, ...]) -> UInt32[Array, ".
 
 
 def _fold_in(key: UInt32[Array, " 2"], data: Array) -> UInt32[Array, " 2"]:
-    return _once(jnp.stack(_threefry(key, *_seed(data))))
+    words = jnp.stack(_threefry(key, *_seed(data)))
+    # On a GPU doing two words again where they are used costs less than a kernel.
+    return _once(words) if jax.default_backend() == "cpu" else words
 
 
 def _random_bits(
