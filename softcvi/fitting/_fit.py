@@ -132,7 +132,9 @@ def fit(
     seconds_start = time.perf_counter() - began
 
     placed = given is not None and guide is not given
-    optimizer = as_optimizer(optimizer, learning_rate, starting_rate(guide, placed))
+    optimizer = as_optimizer(
+        optimizer, learning_rate, starting_rate(guide, placed), guide.suggested_clip
+    )
     state, run = prepare(
         run_key, guide, target, objective, optimizer, steps, startup_steps
     )

@@ -125,7 +125,7 @@ def fit_many(
 
     placed = "Newton" in choices["start"]
     rate = starting_rate(_first(guide) if placed else one_guide, placed)
-    optimizer = as_optimizer(optimizer, learning_rate, rate)
+    optimizer = as_optimizer(optimizer, learning_rate, rate, one_guide.suggested_clip)
     setup = functools.partial(
         prepare,
         objective=objective,

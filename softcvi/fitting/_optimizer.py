@@ -187,7 +187,10 @@ def checked_rate(rate: float) -> float:
 
 
 def as_optimizer(
-    optimizer, learning_rate: float | None, suggested_rate: float
+    optimizer,
+    learning_rate: float | None,
+    suggested_rate: float,
+    suggested_clip: float = 1000.0,
 ) -> AbstractOptimizer:
     """Normalise what the user gave: nothing, a rate, ours, or optax's."""
     if optimizer is not None and learning_rate is not None:
@@ -196,7 +199,7 @@ def as_optimizer(
         )
     if optimizer is None:
         rate = suggested_rate if learning_rate is None else checked_rate(learning_rate)
-        return Adam(WarmupCosine(rate))
+        return Adam(WarmupCosine(rate), suggested_clip)
     if isinstance(optimizer, AbstractOptimizer):
         return optimizer
     if hasattr(optimizer, "init") and hasattr(optimizer, "update"):

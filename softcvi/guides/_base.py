@@ -74,6 +74,11 @@ class AbstractGuide(eqx.Module):
         """Peak learning rate that suits this family on a roughly whitened space."""
         return 1e-2
 
+    @property
+    def suggested_clip(self) -> float:
+        """Norm to which gradients are shortened: only wild ones, by default."""
+        return 1000.0
+
 
 class VectorGuide(AbstractGuide):
     """Any FlowJAX distribution of shape ``(D,)`` over the flattened particle.
@@ -136,6 +141,10 @@ class VectorGuide(AbstractGuide):
     @property
     def suggested_rate(self) -> float:
         return getattr(self.distribution, "suggested_rate", 1e-2)
+
+    @property
+    def suggested_clip(self) -> float:
+        return getattr(self.distribution, "suggested_clip", 1000.0)
 
 
 def as_guide_structure(target_or_like) -> Structure:

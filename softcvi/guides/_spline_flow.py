@@ -191,6 +191,13 @@ class SplineFlow(AbstractDistribution):
         return w_in, w_out
 
     @property
+    def suggested_clip(self) -> float:
+        """Short for a bounded flow: it begins all over its box, with gradients in the
+        hundreds, and what a long step leaves behind there is never drawn again.
+        """
+        return 10.0 if self.uniform_base else 1000.0
+
+    @property
     def covers_reals(self) -> bool:
         """Whether the base, and so the flow, has the whole space as support."""
         return not self.uniform_base

@@ -24,7 +24,9 @@ CASES = {
 
 
 def test_the_battery_knows_every_exported_space(exported):
-    assert exported(targets, targets.AbstractSpace) == set(CASES)
+    # One stands in files for a space that only a model knows: it maps nothing.
+    found = exported(targets, targets.AbstractSpace) - {targets.SpaceOfModel}
+    assert found == set(CASES)
 
 
 @eqx.filter_jit

@@ -78,7 +78,7 @@ def plain_raw(flow, layer, x, i):
     rank = {d: order.index(d) for d in range(dim)}
     units = np.arange(flow.b_in[layer].size) % max(dim - 1, 1)
     see = np.array([[unit >= rank[d] for d in range(dim)] for unit in units])
-    hidden = jax.nn.relu((flow.w_in[layer] * see) @ x + flow.b_in[layer])
+    hidden = jax.nn.relu((flow.w_in[layer] * see) @ jnp.arcsinh(x) + flow.b_in[layer])
     used = jnp.where(rank[i] > units, hidden, 0.0)
     return flow.w_out[layer][i] @ used + flow.b_out[layer][i]
 
@@ -88,8 +88,9 @@ def plain_log_prob(flow, x):
     for layer in range(len(flow.orders)):
         raws = jnp.stack([plain_raw(flow, layer, x, i) for i in range(x.size)])
         spline = jax.vmap(lambda raw, value: plain_forward(raw, value, *flow.interval))
-        x, log_slopes = spline(raws, x)
-        total = total + jnp.sum(log_slopes)
+        shift, log_scale = raws[:, -2], 6 * jnp.tanh(raws[:, -1] / 6)
+        x, log_slopes = spline(raws[:, :-2], (x - shift) / jnp.exp(log_scale))
+        total = total + jnp.sum(log_slopes - log_scale)
     return total + jnp.sum(jax.scipy.stats.norm.logpdf(x))
 
 
@@ -98,7 +99,8 @@ def plain_draw(flow, z):
         x = jnp.zeros_like(z)
         for i in flow.orders[layer]:
             raw = plain_raw(flow, layer, x, i)
-            x = x.at[i].set(plain_inverse(raw, z[i], *flow.interval)[0])
+            inner = plain_inverse(raw[:-2], z[i], *flow.interval)[0]
+            x = x.at[i].set(raw[-2] + jnp.exp(6 * jnp.tanh(raw[-1] / 6)) * inner)
         z = x
     return z
 
