@@ -101,9 +101,7 @@ def assess(
             "the posterior"
         )
     elif tail_matters and sample.khat > GOOD_KHAT:
-        doubtful.append(
-            f"k-hat {sample.khat:.2f} is between {GOOD_KHAT} and {usable}"
-        )
+        doubtful.append(f"k-hat {sample.khat:.2f} is between {GOOD_KHAT} and {usable}")
     if share < _MIN_ESS_SHARE:
         bad.append(f"only {share:.1%} of the draws carry weight")
     if label_ess is not None and label_ess < 1 + 0.02 * num_particles:

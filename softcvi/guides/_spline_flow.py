@@ -192,9 +192,8 @@ class SplineFlow(AbstractDistribution):
 
     @property
     def suggested_clip(self) -> float:
-        """Short for a bounded flow: it begins all over its box, with gradients in the
-        hundreds, and what a long step leaves behind there is never drawn again.
-        """
+        """Short for a bounded flow, which can lose a mode by one long step."""
+        # It begins all over its box, with gradients in the hundreds.
         return 10.0 if self.uniform_base else 1000.0
 
     @property

@@ -178,31 +178,6 @@ def test_subsampled_plates_warn_and_name_the_elbo():
     np.testing.assert_allclose(parts.mean(), whole, rtol=0.01)
 
 
-def centred(errors, effects=None):
-    mu = numpyro.sample("mu", dist.Normal(0, 5))
-    tau = numpyro.sample("tau", dist.HalfCauchy(5))
-    with numpyro.plate("school", len(errors)):
-        theta = numpyro.sample("theta", dist.Normal(mu, tau))
-        numpyro.sample("obs", dist.Normal(theta, errors), obs=effects)
-
-
-@pytest.mark.slow
-def test_a_centred_model_can_be_decentred(schools_target, schools_fit):
-    target = from_numpyro(centred, ERRORS, effects=EFFECTS, decentre=True)
-    assert set(target.like) == {"mu", "tau", "theta_decentered"}
-    keys = jax.random.split(jax.random.key(0), 16)
-    u = jax.vmap(schools_target.initial_particle)(keys)
-    same = {**u, "theta_decentered": u["theta_base"]}
-    same.pop("theta_base")
-    np.testing.assert_allclose(
-        jax.jit(jax.vmap(target.log_density))(same),
-        jax.jit(jax.vmap(schools_target.log_density))(u),
-        rtol=1e-4,
-    )
-    x = {"mu": 1.0, "tau": 2.0, "theta_decentered": jnp.ones(8)}
-    np.testing.assert_allclose(target.describe(x)["theta"], 3.0)
-
-
 @pytest.mark.slow
 def test_eight_schools_with_the_default_guide(schools_fit):
     assert schools_fit.verdict.level != "not trusted"

@@ -8,6 +8,7 @@ import pytest
 import softcvi
 from softcvi.fitting._adapt import adapt
 from softcvi.fitting._nuts import nuts_in_base_space
+from softcvi.fitting._ridge import along, line, ridge
 
 CENTRES = np.array([[-4.0, 0.0], [4.0, 2.0]])
 WEIGHTS = np.array([0.7, 0.3])
@@ -86,3 +87,38 @@ def test_the_start_tells_a_normal_from_heavier_tails(name, is_far):
     }
     moments = adapt(jax.random.key(0), densities[name], np.zeros(4), np.eye(4))
     assert (moments.departure > 0.75) == is_far
+
+
+def test_two_points_of_a_bent_ridge_are_not_two_modes():
+    """The line between them is in a valley, the way along the ridge is not."""
+
+    def bent(x):
+        return -0.5 * (x[0] / 3.0) ** 2 - 0.5 * ((x[1] - 0.5 * x[0] ** 2) / 0.3) ** 2
+
+    def apart(x):
+        return jax.nn.logsumexp(-0.5 * jnp.sum((x - CENTRES) ** 2, axis=-1))
+
+    ends = jnp.array([[-3.0, 4.5], [3.0, 4.5]])
+    for density, (a, b), joined in ((bent, ends, True), (apart, CENTRES, False)):
+        with jax.enable_x64(True):
+            straight = np.asarray(along(density, line(a, b)))
+            best = np.asarray(along(density, ridge(density, a, b, jnp.eye(2))))
+        for values, dips in ((straight, True), (best, not joined)):
+            depth = min(values[0], values[-1]) - values.min()
+            assert (depth > 3.0) == dips
+
+
+def test_draws_of_the_answer_are_corrected_where_weights_can_do_it():
+    target = softcvi.DensityTarget(
+        lambda t: -0.5 * jnp.sum((t["x"] - 1.0) ** 2), {"x": jnp.zeros(2)}
+    )
+    wide = softcvi.guides.mean_field(target)  # a standard normal, one sd off
+    result = softcvi.fit(
+        jax.random.key(0), target, wide, steps=1, start=None, progress=False
+    )
+    assert result.has_usable_weights
+    corrected = result.sample(jax.random.key(1), 4000)["x"].mean(0)
+    own = result.posterior.sample(jax.random.key(1), 4000)["x"].mean(0)
+    # Four standard errors; the effective share of the weights is about a tenth.
+    np.testing.assert_allclose(corrected, 1.0, atol=4 / np.sqrt(4 * 4000 * 0.1))
+    assert np.all(np.abs(own - 1.0) > 0.8)

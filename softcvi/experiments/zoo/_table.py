@@ -53,9 +53,11 @@ def _summary(records: list[dict]) -> list[str]:
             continue
         ok = [r for r in mine if r["status"] == "ok"]
         judged = [r for r in ok if r["trusted"] is not None]
-        raced = [r for r in ok if (r["model"], r["seed"]) in seconds]
+        # Later seeds of a process wait for no compilation: no time to compare.
+        fresh = [r for r in ok if not r.get("compiled_before")]
+        raced = [r for r in fresh if (r["model"], r["seed"]) in seconds]
         faster = sum(r["seconds"] < seconds[r["model"], r["seed"]] for r in raced)
-        time = f"{median(r['seconds'] for r in ok):.1f}" if ok else "-"
+        time = f"{median(r['seconds'] for r in fresh):.1f}" if fresh else "-"
         trusted = sum(bool(r["trusted"]) for r in judged)
         lines.append(
             f"| {LABELS[method]} | {_share(sum(r['good'] for r in ok), len(mine))} | "
