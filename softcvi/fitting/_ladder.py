@@ -171,7 +171,7 @@ def fit_until(
     if attempt("the guide that suits", key=keys[0], steps=steps):
         return LadderResult(results[-1], None, rungs, trusted=True)
     # The first rung may have found better coordinates.
-    target = results[0].posterior.target
+    target = results[0].posterior.target or target
     flows = (
         ("spline flow", 4, 40, 16, 1),
         ("deeper spline flow", 8, 64, 32, 2),

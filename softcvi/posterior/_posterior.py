@@ -49,11 +49,12 @@ class Posterior:
         space: AbstractSpace | None = None,
         particle_batch: int = 4_000,
     ):
-        if target is None and space is None:
+        space = space if target is None else target.space
+        if space is None:
             raise ValueError("target: give the target, or at least its space.")
         self.guide = guide
         self.target = target
-        self.space = target.space if target is not None else space
+        self.space = space
         self.particle_batch = particle_batch
 
     def __repr__(self) -> str:

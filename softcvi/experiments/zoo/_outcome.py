@@ -15,14 +15,14 @@ class Outcome:
 
     Attributes:
         draws: Draws in model coordinates by site.
-        uncorrected: Draws of the approximation itself, where ``draws`` were corrected
-            by importance weights.
         log_prob: Log density of the approximation for a batch of draws in model
             coordinates, or None for samplers.
         khat: Pareto k-hat of its importance weights, or None for samplers.
         trusted: What the method's own check says; None if it has none.
         verdict: The same in words.
         details: Anything else worth a record.
+        uncorrected: Draws of the approximation itself, where ``draws`` were corrected
+            by importance weights.
 
     Example:
         >>> Outcome({"x": np.zeros(3)}).trusted is None
@@ -30,12 +30,12 @@ class Outcome:
     """
 
     draws: Mapping[str, np.ndarray]
-    uncorrected: Callable[[], Mapping[str, np.ndarray]] | None = None
     log_prob: Callable[[Mapping[str, np.ndarray]], np.ndarray] | None = None
     khat: Callable[[], float] | None = None
     trusted: bool | None = None
     verdict: str = ""
     details: Mapping[str, object] = field(default_factory=dict)
+    uncorrected: Callable[[], Mapping[str, np.ndarray]] | None = None
 
 
 def pareto_khat(log_weights: np.ndarray) -> float:
