@@ -9,7 +9,7 @@ import jax
 # By default the host launches every step of a loop and asks whether there is another,
 # which takes longer than the step where the step is small. As one graph the whole loop
 # is launched at once.
-_WHOLE_LOOPS = {
+_WHOLE_LOOPS: dict[str, str | int] = {
     "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUDNN,CUSTOM_CALL,"
     "CONDITIONAL,WHILE",
     "xla_gpu_graph_min_graph_size": 1,
