@@ -36,6 +36,7 @@ _GUIDES = (
     "coupling",
 )
 _OBJECTIVES = ("softcvi", "elbo", "snis-fkl")
+DEFAULT_PARTICLES = 8
 
 
 def add_fit_parser(commands) -> None:
@@ -79,7 +80,7 @@ def add_fit_parser(commands) -> None:
         "--alpha", type=float, help="SoftCVI's negative: proposal to this power (0.75)"
     )
     method.add_argument(
-        "--particles", type=int, default=8, metavar="K", help="a step (%(default)s)"
+        "--particles", type=int, metavar="K", help=f"a step ({DEFAULT_PARTICLES})"
     )
     method.add_argument("--steps", type=int, default=10_000, help="(%(default)s)")
     method.add_argument("--seed", type=int, default=0, help="(%(default)s)")

@@ -13,6 +13,7 @@ import softcvi
 from softcvi import guides
 from softcvi.cli._data import read_data, read_draws
 from softcvi.cli._errors import FAILURE, INTERRUPTED, OK, CommandError, in_file
+from softcvi.cli._fit import DEFAULT_PARTICLES
 from softcvi.cli._fit_files import (
     CHAIN,
     CHECKPOINT,
@@ -105,13 +106,14 @@ def _label(args: argparse.Namespace) -> str:
 def _objective(args: argparse.Namespace) -> softcvi.objectives.AbstractObjective:
     if args.objective != "softcvi" and args.alpha is not None:
         raise CommandError(f"--alpha: {args.objective} has none. Leave it out.")
+    particles = DEFAULT_PARTICLES if args.particles is None else args.particles
     if args.objective == "elbo":
-        return softcvi.ELBO(args.particles)
+        return softcvi.ELBO(particles)
     if args.objective == "snis-fkl":
-        return softcvi.SNISForwardKL(args.particles)
+        return softcvi.SNISForwardKL(particles)
     alpha = 0.75 if args.alpha is None else args.alpha
     negative = softcvi.TemperedProposal(alpha)
-    return softcvi.SoftCVI(args.particles, negative=negative)
+    return softcvi.SoftCVI(particles, negative=negative)
 
 
 def _guide(name: str, key: jax.Array, target: Any) -> guides.AbstractGuide | None:
@@ -133,10 +135,19 @@ def _fit(
     fit_key, guide_key = jax.random.split(jax.random.key(args.seed))
     reporter = make_reporter(args.quiet, Path(args.model).name)
     if args.until_khat is not None:
-        if args.guide != "auto" or args.resume or args.starts != 1:
+        given = {
+            "--guide": args.guide != "auto",
+            "--objective": args.objective != "softcvi",
+            "--alpha": args.alpha is not None,
+            "--particles": args.particles is not None,
+            "--starts": args.starts != 1,
+            "--resume": args.resume,
+        }
+        if any(given.values()):
+            names = ", ".join(name for name, is_given in given.items() if is_given)
             raise CommandError(
-                "--until-khat: chooses the guides itself and starts afresh. Leave out "
-                "--guide, --starts and --resume."
+                "--until-khat: chooses the guides itself, and how to fit them, and "
+                f"starts afresh. Leave out {names}."
             )
         return softcvi.fit_until(
             fit_key, target, args.until_khat, steps=args.steps, progress=reporter

@@ -65,9 +65,11 @@ def advice(view: FitView) -> list[str]:
         tips.append("It had not settled: give it more steps.")
     if "k-hat" in reasons or "carry weight" in reasons:
         if view.khat is not None and view.khat <= 0.7:
-            tips.append("Corrected draws are better: posterior.resample(key, n).")
+            tips.append("Corrected draws are better: result.sample(key, n).")
         else:
-            tips.append("Try a richer guide, such as a flow, or more steps.")
+            tips.append(
+                "Let fit_until (--until-khat 0.7) climb to richer guides, or to NUTS."
+            )
     if "reference" in reasons:
         tips.append("Compare another guide, objective or seed with the reference.")
     if "label" in reasons:

@@ -168,8 +168,11 @@ def test_a_ladder_writes_its_rungs_and_its_chain(tmp_path, monkeypatch):
 
 
 def test_a_ladder_chooses_its_guides_itself(density, tmp_path, capsys):
-    assert fit(density, tmp_path / "out", "--until-khat", "0.7") == 2
-    assert "--until-khat: chooses the guides itself" in capsys.readouterr().err
+    out = tmp_path / "out"
+    assert fit(density, out, "--until-khat", "0.7", "--alpha", "0.5") == 2
+    error = capsys.readouterr().err
+    assert "--until-khat: chooses the guides itself" in error
+    assert "--guide, --alpha" in error
 
 
 def test_several_starts_of_a_guide(density, tmp_path):
