@@ -46,10 +46,11 @@ def draw_picture(records: list[dict], path: Path | str) -> None:
             if not cases:
                 continue
             y = row + offset
-            error, low, high, seconds = (
+            error, low, high = (
                 float(np.clip(np.median([c[k] for c in cases]), 1e-3, 1e6))
-                for k in ("mean_error", "sd_ratio_min", "sd_ratio_max", "seconds")
+                for k in ("mean_error", "sd_ratio_min", "sd_ratio_max")
             )
+            fresh = [c["seconds"] for c in cases if not c.get("compiled_before")]
             axes[0].plot(
                 np.clip(error, _FLOOR, _CEILING),
                 y,
@@ -59,7 +60,7 @@ def draw_picture(records: list[dict], path: Path | str) -> None:
             )
             bounds = np.clip([low, high], 0.1, 10.0)
             axes[1].plot(bounds, [y, y], "-", color=colour, linewidth=2.5)
-            axes[2].plot(seconds, y, marker, color=colour, markersize=5)
+            axes[2].plot(fresh, [y] * len(fresh), marker, color=colour, markersize=5)
     axes[0].axvspan(_FLOOR / 1.5, 0.15, color="#2a9d8f", alpha=0.12, linewidth=0)
     axes[1].axvspan(0.85, 1.15, color="#2a9d8f", alpha=0.12, linewidth=0)
     axes[0].set(
