@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from softcvi._rarely import rarely_run
 from softcvi.posterior import ImportanceSample, Posterior
+from softcvi.targets._rarely import rarely_run
 
 _PROPOSALS = 4000
 _LEAPFROG = 6

@@ -10,7 +10,6 @@ import numpy as np
 import paramax
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
-from softcvi._rarely import rarely_run
 from softcvi.fitting._adapt import Moments, adapt
 from softcvi.fitting._double import in_double_precision
 from softcvi.fitting._newton import LocalNormal, newton_path
@@ -18,6 +17,7 @@ from softcvi.fitting._ridge import along, line, ridge
 from softcvi.guides import AbstractGuide, FullRankNormal, Whitened
 from softcvi.posterior import Posterior
 from softcvi.targets import AbstractTarget
+from softcvi.targets._rarely import rarely_run
 
 STARTUP_SHARE = 0.1
 MAX_NEWTON_DIM = 200

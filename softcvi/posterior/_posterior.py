@@ -9,7 +9,6 @@ import numpy as np
 import paramax
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
-from softcvi._rarely import rarely_run
 from softcvi.guides import AbstractGuide
 from softcvi.posterior import _storage
 from softcvi.posterior._importance import (
@@ -19,6 +18,7 @@ from softcvi.posterior._importance import (
     resample_index,
 )
 from softcvi.targets import AbstractSpace, AbstractTarget, SpaceOfModel
+from softcvi.targets._rarely import rarely_run
 
 
 class Posterior:
