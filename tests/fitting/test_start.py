@@ -96,13 +96,13 @@ def test_two_points_of_a_bent_ridge_are_not_two_modes():
         return -0.5 * (x[0] / 3.0) ** 2 - 0.5 * ((x[1] - 0.5 * x[0] ** 2) / 0.3) ** 2
 
     def apart(x):
-        return jax.nn.logsumexp(-0.5 * jnp.sum((x - CENTRES) ** 2, axis=-1))
+        return jax.nn.logsumexp(-0.5 * jnp.sum((x - modes) ** 2, axis=-1))
 
     ends = jnp.array([[-3.0, 4.5], [3.0, 4.5]])
-    for density, (a, b), joined in ((bent, ends, True), (apart, CENTRES, False)):
-        with jax.enable_x64(True):
-            straight = np.asarray(along(density, line(a, b)))
-            best = np.asarray(along(density, ridge(density, a, b, jnp.eye(2))))
+    modes = jnp.asarray(CENTRES, jnp.float32)
+    for density, (a, b), joined in ((bent, ends, True), (apart, modes, False)):
+        straight = np.asarray(along(density, line(a, b)))
+        best = np.asarray(along(density, ridge(density, a, b, jnp.eye(2))))
         for values, dips in ((straight, True), (best, not joined)):
             depth = min(values[0], values[-1]) - values.min()
             assert (depth > 3.0) == dips
