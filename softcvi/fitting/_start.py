@@ -135,7 +135,9 @@ def _separate_modes(
 
 def _depth(way, one: LocalNormal, other: LocalNormal, target: AbstractTarget) -> float:
     """How far the log density falls below the lower end on a way between two."""
-    factor = np.linalg.cholesky(0.5 * (one.covariance + other.covariance))
+    covariance = 0.5 * (one.covariance + other.covariance)
+    # Local normals far from a mode may be all but singular.
+    factor = np.linalg.cholesky(covariance + 1e-6 * np.diag(np.diagonal(covariance)))
     values = np.asarray(way(one.mean, other.mean, factor, target))
     return float(min(values[0], values[-1]) - np.min(values))
 
