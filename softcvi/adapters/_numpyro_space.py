@@ -95,8 +95,10 @@ class DynamicSpace(AbstractSpace):
                 out[name] = value + sign * self.offsets[name]
             else:
                 standard = name in self.decentred
-                transform = standardising(site["fn"]) if standard else None
-                out[name], log_det = move(transform or transform_of(site), value)
+                transform = (
+                    standardising(site["fn"]) if standard else transform_of(site)
+                )
+                out[name], log_det = move(transform, value)
                 total = total + log_det
             return out[name] if sign > 0 else value
 

@@ -190,7 +190,7 @@ def as_optimizer(
     optimizer,
     learning_rate: float | None,
     suggested_rate: float,
-    suggested_clip: float = 1000.0,
+    suggested_clip: float = _CLIP,
 ) -> AbstractOptimizer:
     """Normalise what the user gave: nothing, a rate, ours, or optax's."""
     if optimizer is not None and learning_rate is not None:

@@ -144,7 +144,8 @@ class VectorGuide(AbstractGuide):
 
     @property
     def suggested_clip(self) -> float:
-        return getattr(self.distribution, "suggested_clip", 1000.0)
+        own = getattr(self.distribution, "suggested_clip", None)
+        return super().suggested_clip if own is None else own
 
 
 def as_guide_structure(target_or_like) -> Structure:

@@ -191,10 +191,10 @@ class SplineFlow(AbstractDistribution):
         return w_in, w_out
 
     @property
-    def suggested_clip(self) -> float:
+    def suggested_clip(self) -> float | None:
         """Short for a bounded flow, which can lose a mode by one long step."""
         # It begins all over its box, with gradients in the hundreds.
-        return 10.0 if self.uniform_base else 1000.0
+        return 10.0 if self.uniform_base else None
 
     @property
     def covers_reals(self) -> bool:
