@@ -177,8 +177,9 @@ def marginals_figure(
     for axis, (task, fitted) in zip(axes[:, 0], draws.items(), strict=True):
         everything = {"reference": references[task], **fitted}
         width = 0.8 / len(everything)
+        names = next(iter(fitted.values()))  # references may list them in another order
         for i, (method, values) in enumerate(everything.items()):
-            columns = _columns(values, most)
+            columns = _columns({name: values[name] for name in names}, most)
             colour = METHOD_COLOURS.get(method, REFERENCE_COLOUR)
             positions = (
                 np.arange(len(columns)) + (i - len(everything) / 2 + 0.5) * width

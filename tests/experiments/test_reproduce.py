@@ -208,3 +208,21 @@ def test_published_numbers_stand_beside_ours():
     assert rows[0].ours[1] == -np.inf
     # Our own GARCH series is another one than the paper's.
     assert compare([record], Settings(), {})[0].published is None
+
+
+def test_boxes_of_a_parameter_stand_together_whatever_the_order_of_references():
+    from softcvi.experiments._figures import marginals_figure
+
+    fitted = {"alpha1": np.full(9, 1.0), "mu": np.full(9, 5.0)}
+    listed = {"mu": np.full(9, 5.0), "alpha1": np.full(9, 1.0)}
+    figure = marginals_figure({"garch": {"elbo": fitted}}, {"garch": listed})
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == [
+        "alpha1",
+        "mu",
+    ]
+    heights = {
+        (round(float(np.mean(line.get_xdata()))), float(value))
+        for line in figure.axes[0].get_lines()
+        for value in line.get_ydata()
+    }
+    assert heights == {(0, 1.0), (1, 5.0)}
