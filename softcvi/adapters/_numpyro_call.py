@@ -147,6 +147,38 @@ def _needs_values(call: ModelCall) -> bool:
     return False
 
 
+def moving_sites(
+    call: ModelCall, latents: dict[str, dict], arrays_of: Callable[[dict], Any]
+) -> tuple[str, ...]:
+    """Names of the latent sites with something that depends on other latent sites.
+
+    Args:
+        call: The model.
+        latents: The sites to look at, with a value each.
+        arrays_of: What to look at, a pytree made from a site.
+    """
+    numpyro = require("numpyro", "numpyro")
+    found: list[str] = []
+
+    def run(values: dict[str, Any]) -> int:
+        # What follows from latents is batched as they are, constants are not.
+        batched = tuple({type(value) for value in values.values()})
+        trace = call.trace(
+            substitute(values),
+            lambda m: numpyro.handlers.substitute(m, substitute_fn=draw_improper),
+        )
+        for name in values:
+            leaves = jax.tree_util.tree_leaves(arrays_of(trace[name]))
+            if any(isinstance(leaf, batched) for leaf in leaves):
+                found.append(name)
+        return 0
+
+    values = {name: jnp.asarray(site["value"])[None] for name, site in latents.items()}
+    if values:
+        jax.eval_shape(jax.vmap(run), values)  # traced, not computed
+    return tuple(found)
+
+
 def draw_improper(site: dict) -> Any:
     """For ``substitute``: a value for a site whose prior cannot be drawn from."""
     if site["type"] != "sample" or site["is_observed"] or site["value"] is not None:

@@ -2,38 +2,18 @@
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-
 from softcvi.adapters._extras import require
-from softcvi.adapters._numpyro_call import ModelCall, draw_improper
-from softcvi.adapters._numpyro_match import latent_names
+from softcvi.adapters._numpyro_call import ModelCall, moving_sites
 
 
-def hierarchical_sites(call: ModelCall) -> tuple[str, ...]:
-    """Names of sites whose location or scale depends on other latent sites."""
-    numpyro = require("numpyro", "numpyro")
+def hierarchical_sites(call: ModelCall, latents: dict[str, dict]) -> tuple[str, ...]:
+    """Names of sites whose location or scale depends on other latent sites.
 
-    def improper(model):
-        return numpyro.handlers.substitute(model, substitute_fn=draw_improper)
-
-    first = call.trace(improper)
-    values = {n: jnp.asarray(first[n]["value"])[None] for n in latent_names(first)}
-    found: list[str] = []
-
-    def run(values: dict[str, Any]) -> int:
-        given = lambda m: numpyro.handlers.substitute(m, data=values)  # noqa: E731
-        trace = call.trace(given, improper)
-        for name in values:
-            transform = standardising(trace[name]["fn"])
-            # Values that follow from other latents are batched, constants are not.
-            leaves = jax.tree_util.tree_leaves(transform)
-            if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
-                found.append(name)
-        return 0
-
-    jax.vmap(run)(values)
-    return tuple(found)
+    Args:
+        call: The model.
+        latents: Its latent sites.
+    """
+    return moving_sites(call, latents, lambda site: standardising(site["fn"]))
 
 
 def standardising(fn: Any) -> Any:

@@ -237,7 +237,7 @@ def from_numpyro(
     sites = find_sites(call)
     ranges = {n: discrete_range(s) for n, s in sites.latents.items() if is_discrete(s)}
     can_decentre = decentre and not ranges and not sites.subsampled
-    standard = hierarchical_sites(call) if can_decentre else ()
+    standard = hierarchical_sites(call, sites.latents) if can_decentre else ()
     chosen = _chosen_space(space, call, sites.latents, ranges, standard)
     values = {name: jnp.asarray(s["value"]) for name, s in sites.latents.items()}
     like = jax.eval_shape(lambda x: chosen.from_model_and_log_det(x)[0], values)

@@ -11,6 +11,7 @@ import numpy as np
 from softcvi.adapters._extras import require
 from softcvi.adapters._numpyro_call import ModelCall, draw_improper
 from softcvi.adapters._numpyro_match import latent_names
+from softcvi.targets._rarely import rarely_run
 
 
 class Sites(eqx.Module):
@@ -31,10 +32,11 @@ class Sites(eqx.Module):
 
 def find_sites(call: ModelCall) -> Sites:
     """Run the model once on a prior draw and sort its sites."""
-    numpyro = require("numpyro", "numpyro")
-    trace = call.trace(
-        lambda m: numpyro.handlers.substitute(m, substitute_fn=draw_improper)
-    )
+    try:
+        trace = _compiled_prior_draw(call)
+    except Exception:
+        # What cannot be compiled may still run, and an error then names its line.
+        trace = _prior_draw(call)
     samples = {n: s for n, s in trace.items() if s["type"] == "sample"}
     latents = {name: samples[name] for name in latent_names(trace)}
     if not latents:
@@ -55,6 +57,17 @@ def find_sites(call: ModelCall) -> Sites:
     _check_observed(sites.observed)
     _check_subsampling(sites)
     return sites
+
+
+def _prior_draw(call: ModelCall) -> dict[str, dict]:
+    numpyro = require("numpyro", "numpyro")
+    return call.trace(
+        lambda m: numpyro.handlers.substitute(m, substitute_fn=draw_improper)
+    )
+
+
+# One program, where each operation of the model by itself would be compiled as one.
+_compiled_prior_draw = rarely_run(_prior_draw)
 
 
 def is_discrete(site: dict) -> bool:

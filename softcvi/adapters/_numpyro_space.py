@@ -4,12 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Scalar
 
 from softcvi.adapters._extras import require
-from softcvi.adapters._numpyro_call import ModelCall, draw_improper
+from softcvi.adapters._numpyro_call import ModelCall, moving_sites
 from softcvi.adapters._numpyro_decentre import standardising
 from softcvi.targets import AbstractSpace, SpaceOfModel
 
@@ -137,31 +136,13 @@ def make_space(
     """
     continuous = [name for name in latents if name not in offsets]
     transforms = {name: transform_of(latents[name]) for name in continuous}
-    if decentred or _depends_on_latents(call, latents, continuous):
+
+    def transform_if_continuous(site: dict) -> Any:
+        return None if site["name"] in offsets else transform_of(site)
+
+    if decentred or moving_sites(call, latents, transform_if_continuous):
         return DynamicSpace(call, offsets, tuple(latents), decentred)
     return SiteSpace(transforms, offsets)
-
-
-def _depends_on_latents(call: ModelCall, latents: dict, continuous: list[str]) -> bool:
-    """Whether a support moves with another site: then its arrays are batch tracers."""
-    numpyro = require("numpyro", "numpyro")
-    values = {name: jnp.asarray(site["value"])[None] for name, site in latents.items()}
-    found: list[bool] = []
-
-    def run(values):
-        handlers = (
-            lambda m: numpyro.handlers.substitute(m, data=values),
-            lambda m: numpyro.handlers.substitute(m, substitute_fn=draw_improper),
-        )
-        trace = call.trace(*handlers)
-        for name in continuous:
-            leaves = jax.tree_util.tree_leaves(transform_of(trace[name]))
-            found.extend(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
-        return 0
-
-    if continuous:
-        jax.vmap(run)(values)
-    return any(found)
 
 
 def _forward(transform: Any, u: Array) -> tuple[Array, Scalar]:

@@ -4,9 +4,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from softcvi.posterior import ImportanceSample, Posterior
+from softcvi.targets import Structure
 from softcvi.targets._rarely import rarely_run
 
 _PROPOSALS = 4000
@@ -19,9 +20,10 @@ class ChainCheck(eqx.Module):
 
     Attributes:
         shift: Largest difference between the mean of the chains' ends and that of the
-            guide's draws, in standard deviations of the ends.
-        spread: Smallest and largest ratio of the guide's standard deviation to that of
-            the chains' ends.
+            answer, in standard deviations of the ends. The answer is the guide's draws,
+            weighted where weights can be used.
+        spread: Smallest and largest ratio of the answer's standard deviation to that
+            of the chains' ends.
         acceptance: Mean acceptance probability of the later transitions.
 
     Example:
@@ -69,32 +71,41 @@ def short_chains(
         raise ValueError(
             "posterior: short chains need a target with a gradient and global latents."
         )
-    draw_key, pick_key, chain_key = jax.random.split(key, 3)
     if sample is None or sample.particles is None:
-        sample = posterior.importance(draw_key, _PROPOSALS)
-    draws = jax.vmap(target.structure.ravel)(sample.particles)
+        sample = posterior.importance(key, _PROPOSALS)
+    draws = _vectors(sample.particles, target.structure)
     weights = np.exp(sample.log_weights)
-    pick = jax.random.choice(
-        pick_key, len(weights), (chains,), p=jnp.asarray(weights / weights.sum())
-    )
-    vectors = np.asarray(draws, np.float64)
+    # NumPy where it will do: JAX compiles each operation, which takes longer.
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
+    pick = rng.choice(len(weights), chains, p=weights / weights.sum())
+    vectors = draws.astype(np.float64)
     # Weights may sit on one draw; the guide's own covariance keeps this positive.
     covariance = np.cov(vectors.T, aweights=weights, ddof=0)
     covariance = covariance.reshape(vectors.shape[1], -1)
     covariance = 0.9 * covariance + 0.1 * np.cov(vectors.T).reshape(covariance.shape)
-    factor = jnp.asarray(np.linalg.cholesky(_regular(covariance)), draws.dtype)
-    ends, acceptance = _run(chain_key, draws[pick], factor, target, transitions)
+    factor = np.linalg.cholesky(_regular(covariance)).astype(draws.dtype)
+    start = jnp.asarray(draws[pick])
+    ends, acceptance = _run(key, start, jnp.asarray(factor), target, transitions)
     ends = np.asarray(ends, np.float64)
     sd = ends.std(axis=0)
-    # Chains that all stay at one draw have no spread: infinitely far from the guide's.
+    shares = weights if sample.is_usable else np.ones(len(vectors))
+    mean = np.average(vectors, axis=0, weights=shares)
+    variance = np.average((vectors - mean) ** 2, axis=0, weights=shares)
+    # Chains that all stay at one draw have no spread: infinitely far from the answer's.
     with np.errstate(divide="ignore", invalid="ignore"):
-        shift = np.abs(ends.mean(axis=0) - vectors.mean(axis=0)) / sd
-        ratio = vectors.std(axis=0) / sd
+        shift = np.abs(ends.mean(axis=0) - mean) / sd
+        ratio = np.sqrt(variance) / sd
     return ChainCheck(
         shift=float(np.max(shift)),
         spread=(float(np.min(ratio)), float(np.max(ratio))),
         acceptance=float(acceptance),
     )
+
+
+def _vectors(particles: PyTree, structure: Structure) -> np.ndarray:
+    """Stacked particles as the rows of a matrix, in the structure's order."""
+    leaves = map(np.asarray, structure.treedef.flatten_up_to(particles))
+    return np.concatenate([leaf.reshape(len(leaf), -1) for leaf in leaves], axis=1)
 
 
 def _regular(covariance: np.ndarray) -> np.ndarray:
@@ -116,38 +127,51 @@ def _run(
         out = target.log_density(target.structure.unravel(origin + factor @ z))
         return jnp.where(jnp.isfinite(out), out, -jnp.inf)
 
-    gradient = jax.vmap(lambda z: jnp.nan_to_num(jax.grad(value)(z)))
-    values = jax.vmap(value)
+    def value_and_force(z):
+        out, force = jax.value_and_grad(value)(z)
+        return out, jnp.nan_to_num(force)
 
-    def transition(carry, key):
-        z, log_p, step = carry
+    evaluate = jax.vmap(value_and_force)
+
+    def transition(carry, now):
+        z, log_p, force, step = carry
+        key, is_first = now
         momentum_key, accept_key, jitter_key = jax.random.split(key, 3)
         momentum = jax.random.normal(momentum_key, z.shape, z.dtype)
         size = step * jax.random.uniform(jitter_key, (), z.dtype, 0.7, 1.0)
+        # The first transition stays where it is and finds out how high and steep it is
+        # there: so the density is compiled once, not twice.
+        size = jnp.where(is_first, 0.0, size)
 
         def leap(_, state):
-            z, p, force = state
+            z, p, _, force = state
             p = p + 0.5 * size * force
             z = z + size * p
-            force = gradient(z)
-            return z, p + 0.5 * size * force, force
+            log_p, force = evaluate(z)
+            return z, p + 0.5 * size * force, log_p, force
 
-        new_z, new_momentum, _ = jax.lax.fori_loop(
-            0, _LEAPFROG, leap, (z, momentum, gradient(z))
+        new_z, new_momentum, new_log_p, new_force = jax.lax.fori_loop(
+            0, _LEAPFROG, leap, (z, momentum, log_p, force)
         )
-        new_log_p = values(new_z)
         kinetic = 0.5 * jnp.sum(momentum**2 - new_momentum**2, axis=1)
         log_ratio = jnp.nan_to_num(new_log_p - log_p + kinetic, nan=-jnp.inf)
         probability = jnp.exp(jnp.minimum(log_ratio, 0.0))
         accept = jax.random.uniform(accept_key, probability.shape) < probability
         mean = jnp.mean(probability)
-        step = step * jnp.exp(0.5 * (mean - _TARGET_ACCEPTANCE))
+        tuned = step * jnp.exp(0.5 * (mean - _TARGET_ACCEPTANCE))
+        step = jnp.where(is_first, step, tuned)
         z = jnp.where(accept[:, None], new_z, z)
-        return (z, jnp.where(accept, new_log_p, log_p), step), mean
+        force = jnp.where(accept[:, None], new_force, force)
+        return (z, jnp.where(accept, new_log_p, log_p), force, step), mean
 
     z = jax.scipy.linalg.solve_triangular(factor, (start - origin).T, lower=True).T
     step = jnp.asarray(0.7 * z.shape[1] ** -0.25, z.dtype)
-    (z, _, _), acceptance = jax.lax.scan(
-        transition, (z, values(z), step), jax.random.split(key, transitions)
+    # The key itself may have made the draws.
+    keys = jax.random.split(jax.random.fold_in(key, 1), transitions + 1)
+    unknown = jnp.full(z.shape[:1], -jnp.inf, z.dtype)
+    (z, *_), acceptance = jax.lax.scan(
+        transition,
+        (z, unknown, jnp.zeros_like(z), step),
+        (keys, jnp.arange(transitions + 1) == 0),
     )
     return origin + z @ factor.T, jnp.mean(acceptance[transitions // 2 :])

@@ -8,6 +8,7 @@ from softcvi.posterior import ImportanceSample
 GOOD_KHAT = 0.5
 _SETTLED_DRIFT = 0.2
 _MIN_ESS_SHARE = 0.02
+_MIN_ESS = 400
 _EVEN_WEIGHTS = 0.9
 _CAUTION_SHIFT = 0.25
 _BAD_SHIFT = 0.4
@@ -100,8 +101,11 @@ def assess(
             f"k-hat {sample.khat:.2f} is above {usable}: the guide misses part of "
             "the posterior"
         )
-    elif tail_matters and sample.khat > GOOD_KHAT:
-        doubtful.append(f"k-hat {sample.khat:.2f} is between {GOOD_KHAT} and {usable}")
+    elif tail_matters and sample.khat > GOOD_KHAT and sample.ess < _MIN_ESS:
+        doubtful.append(
+            f"k-hat {sample.khat:.2f} is between {GOOD_KHAT} and {usable}, with an "
+            f"effective sample size of {sample.ess:.0f}"
+        )
     if share < _MIN_ESS_SHARE:
         bad.append(f"only {share:.1%} of the draws carry weight")
     if label_ess is not None and label_ess < 1 + 0.02 * num_particles:
@@ -166,7 +170,9 @@ def _largest_correction(sample: ImportanceSample) -> float:
         if not np.all(np.isfinite(values)):
             continue
         mean = weights @ values
-        sd = np.sqrt(np.maximum(weights @ (values - mean) ** 2, 1e-300))
+        sd = np.sqrt(weights @ (values - mean) ** 2)
+        # Constants, such as the diagonal of a correlation matrix, have only rounding.
+        sd = np.where(sd > 1e-6 * np.abs(mean), sd, np.inf)
         # A heavy tail has no mean to compare; its middle is compared instead.
         shift = np.abs(np.clip((values - mean) / sd, -5, 5).mean(axis=0))
         largest = max(largest, float(np.max(shift, initial=0.0)))

@@ -4,7 +4,7 @@ from softcvi.fitting._cache import enable_compilation_cache
 from softcvi.fitting._checkpoint import Checkpoint
 from softcvi.fitting._fit import fit
 from softcvi.fitting._history import History
-from softcvi.fitting._ladder import LadderResult, Rung, fit_until
+from softcvi.fitting._ladder import LadderResult, fit_until
 from softcvi.fitting._many import fit_many
 from softcvi.fitting._nuts import ChainDraws
 from softcvi.fitting._optimizer import (
@@ -19,6 +19,7 @@ from softcvi.fitting._optimizer import (
 from softcvi.fitting._progress import AbstractReporter, Bar, Lines, Silent
 from softcvi.fitting._random import fused
 from softcvi.fitting._result import FitError, FitResult
+from softcvi.fitting._rungs import Rung
 from softcvi.fitting._stopping import (
     AbstractStoppingRule,
     EvaluationLimit,

@@ -36,6 +36,11 @@ class Moments(eqx.Module):
     departure: float = 0.0
 
 
+def num_draws(dim: int) -> int:
+    """Draws of a round in so many dimensions."""
+    return int(np.clip(100 * dim, 1000, 4000))
+
+
 def adapt(
     key: PRNGKeyArray,
     log_density: Callable[[Array], Array],
@@ -52,11 +57,10 @@ def adapt(
     """
     mean, covariance = np.asarray(mean, np.float64), np.asarray(covariance, np.float64)
     dim = mean.size
-    n = int(np.clip(100 * dim, 1000, 4000))
+    n = num_draws(dim)
     best = None
-    for round_key in jax.random.split(key, _ROUNDS):
-        seed = np.asarray(jax.random.key_data(round_key)).tolist()
-        rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
+    for _ in range(_ROUNDS):
         draws, log_q = _draw_t(rng, mean, covariance, n)
         log_p = np.asarray(log_density(draws), np.float64)
         ratios = np.where(np.isfinite(log_p), log_p - log_q, -np.inf)

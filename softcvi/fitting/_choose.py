@@ -1,27 +1,33 @@
 """Which guide to use when the user does not say, and why."""
 
+import functools
+
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, PRNGKeyArray
 
 from softcvi.fitting._adapt import Moments
 from softcvi.fitting._start import StartReport
 from softcvi.guides import (
     AbstractGuide,
     VectorGuide,
-    Whitened,
     full_rank,
+    full_rank_t,
     low_rank,
     mean_field,
     mixed,
     mixture,
     spline_flow,
+    whitened,
 )
 from softcvi.targets import AbstractTarget
+from softcvi.targets._rarely import rarely_run
 
 _FULL_RANK_DIM = 100
 _BLIND_FULL_RANK_DIM = 30
 _FLOW_DIM = 64
+_EASY_DIM = 16
+_HOPELESS = 1.0
 _NORMAL_KHAT = 0.45
 _NORMAL_ESS = 0.45
 _NORMAL_DEPARTURE = 0.5
@@ -50,23 +56,23 @@ def choose_guide(
         parts = [_whitened_normal(target, mode) for mode in report.modes]
         return mixture(parts), f"mixture of {len(parts)} normals: separate modes"
     mode = report.modes[0]
-    looks_normal = (
-        mode.khat < _NORMAL_KHAT
-        and mode.ess_share > _NORMAL_ESS
-        and mode.departure < _NORMAL_DEPARTURE
-    )
-    if not looks_normal and size <= _FLOW_DIM:
-        flow = spline_flow(key, target)
+    looks_normal = _looks_normal(mode)
+    # Where even a t is far off, labels are degenerate and many dimensions stay so.
+    hopeless = size > _EASY_DIM and mode.khat > _HOPELESS
+    if not looks_normal and not hopeless and size <= _FLOW_DIM:
         why = (
             f"(k-hat {mode.khat:.2f}, effective share {mode.ess_share:.2f}, "
             f"skewness or tails {mode.departure:.1f})"
         )
-        return _behind(flow, mode), f"spline flow: the posterior is not normal {why}"
+        flow = _whitened_flow(key, target, mode)
+        return flow, f"spline flow: the posterior is not normal {why}"
+    if looks_normal and size <= _FULL_RANK_DIM:
+        why = f"full-rank normal: {size} parameters, close to normal"
+        return _whitened_normal(target, mode), why
     if size <= _FULL_RANK_DIM:
-        why = "close to normal" if looks_normal else "too many for a flow"
-        return _whitened_normal(
-            target, mode
-        ), f"full-rank normal: {size} parameters, {why}"
+        why = f"full-rank Student's t: {size} parameters, not normal (k-hat "
+        why += f"{mode.khat:.2f}), and too many for a flow"
+        return _whitened_t(target, mode), why
     dtype = jnp.result_type(*target.structure.dtypes)
     guide = low_rank(target).matched(
         jnp.asarray(mode.mean, dtype), jnp.asarray(mode.covariance, dtype)
@@ -75,12 +81,54 @@ def choose_guide(
     return guide, f"low-rank normal: {size} parameters"
 
 
+def simplest_guide(
+    key: PRNGKeyArray, target: AbstractTarget, report: StartReport
+) -> tuple[AbstractGuide, str]:
+    """The guide that is cheapest to fit to what the start revealed, good or bad.
+
+    A t where the posterior is not quite normal: weights then correct it.
+    """
+    if len(report.modes) != 1 or target.structure.size > _FULL_RANK_DIM:
+        return choose_guide(key, target, report)
+    mode = report.modes[0]
+    if _looks_normal(mode):
+        return _whitened_normal(target, mode), "full-rank normal"
+    return _whitened_t(target, mode), "full-rank Student's t"
+
+
+def _looks_normal(mode: Moments) -> bool:
+    return (
+        mode.khat < _NORMAL_KHAT
+        and mode.ess_share > _NORMAL_ESS
+        and mode.departure < _NORMAL_DEPARTURE
+    )
+
+
 def _whitened_normal(target: AbstractTarget, mode: Moments) -> VectorGuide:
-    return _behind(full_rank(target), mode)
+    return _made_behind(
+        functools.partial(full_rank, target.like), *_affine(target, mode)
+    )
 
 
-def _behind(guide: VectorGuide, mode: Moments) -> VectorGuide:
-    dtype = jnp.result_type(*guide.structure.dtypes)
-    mean = jnp.asarray(mode.mean, dtype)
-    chol = jnp.asarray(np.linalg.cholesky(mode.covariance), dtype)
-    return VectorGuide(Whitened(guide.distribution, mean, chol), guide.structure)
+def _whitened_t(target: AbstractTarget, mode: Moments) -> VectorGuide:
+    make = functools.partial(full_rank_t, target.like)
+    return _made_behind(make, *_affine(target, mode))
+
+
+def _whitened_flow(
+    key: PRNGKeyArray, target: AbstractTarget, mode: Moments
+) -> VectorGuide:
+    make = functools.partial(spline_flow, target=target.like)
+    return _made_behind(make, *_affine(target, mode), key)
+
+
+def _affine(target: AbstractTarget, mode: Moments) -> tuple[Array, Array]:
+    dtype = jnp.result_type(*target.structure.dtypes)
+    factor = np.linalg.cholesky(mode.covariance)
+    return jnp.asarray(mode.mean, dtype), jnp.asarray(factor, dtype)
+
+
+# One program, where each operation by itself would be compiled as one.
+@rarely_run
+def _made_behind(make, mean, factor, *args) -> VectorGuide:
+    return whitened(make(*args), mean, factor)

@@ -39,8 +39,11 @@ def in_double_precision(work: Callable[[], T], target: AbstractTarget) -> T:
 
 def _forget_arrays(target: AbstractTarget, dtype: type) -> None:
     """Forget all programs if a NumPy array of the model is remembered like this."""
-    particle = target.structure.unravel(jnp.zeros(target.structure.size))
-    if dtype in _array_dtypes(jax.make_jaxpr(target.log_density)(particle)):
+    vector = jax.ShapeDtypeStruct((target.structure.size,), jnp.result_type(float))
+    program = jax.make_jaxpr(lambda x: target.log_density(target.structure.unravel(x)))(
+        vector
+    )
+    if dtype in _array_dtypes(program):
         jax.clear_caches()
         gc.collect()
 

@@ -6,7 +6,6 @@ import time
 from typing import Any
 
 import jax
-import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from softcvi.fitting._checkpoint import Checkpoint, as_checkpoint
@@ -27,10 +26,10 @@ from softcvi.fitting._progress import AbstractReporter, as_reporter
 from softcvi.fitting._result import FitError, FitResult
 from softcvi.fitting._start import (
     STARTUP_SHARE,
-    StartReport,
     can_be_placed,
     place,
     resolve_start,
+    start_in_best_space,
     starting_rate,
 )
 from softcvi.fitting._starts import fit_from_starts
@@ -172,15 +171,13 @@ def _begin(start_key, choice_key, target, guide, start, starts, steps):
     if guide is not None and (start is None or (is_auto and not can_be_placed(guide))):
         how = "the guide as given" + (", then alpha by label ESS" if is_auto else "")
         return target, guide, startup_steps, {"start": how}
+    if guide is None:
+        target, report = start_in_best_space(start_key, start, target, starts)
+        guide, why = choose_guide(choice_key, target, report)
+        choices = {"start": report.reason, "guide": why}
+        return target, guide, (0 if report.modes else startup_steps), choices
     report = resolve_start(start_key, start, target, starts)
     choices = {"start": report.reason}
-    if guide is None:
-        better = _recentred(target, report)
-        if better is not None:
-            target, report = better, resolve_start(start_key, start, better, starts)
-            choices["start"] = f"{report.reason}, in centred coordinates"
-        guide, choices["guide"] = choose_guide(choice_key, target, report)
-        return target, guide, (0 if report.modes else startup_steps), choices
     if not report.modes:
         return target, guide, startup_steps, choices
     placed = place(guide, report.modes[0].mean, report.modes[0].covariance)
@@ -190,10 +187,3 @@ def _begin(start_key, choice_key, target, guide, start, starts, steps):
             "moments. Use start='auto', or set its parameters yourself and start=None."
         )
     return target, placed, 0, choices
-
-
-def _recentred(target: AbstractTarget, report: StartReport) -> AbstractTarget | None:
-    if not report.modes or not target.structure.is_continuous:
-        return None
-    spread = target.structure.unravel(np.sqrt(np.diag(report.modes[0].covariance)))
-    return target.recentred(spread) if isinstance(spread, dict) else None

@@ -11,7 +11,8 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+import numpy as np
+from jaxtyping import Array, Float
 
 _MAX_ITERATIONS = 60
 _ELBO_DRAWS = 32
@@ -36,7 +37,6 @@ class LocalNormal(eqx.Module):
 
 class _PathState(eqx.Module):
     x: Float[Array, " d"]
-    value: Array
     best: LocalNormal
     iteration: Array
     done: Array
@@ -45,35 +45,43 @@ class _PathState(eqx.Module):
 def newton_path(
     log_density: Callable[[Float[Array, " d"]], Array],
     start: Float[Array, " d"],
-    key: PRNGKeyArray,
 ) -> LocalNormal:
     """Climb from one start and return the best local normal on the way."""
-    noise = jax.random.normal(key, (_ELBO_DRAWS, start.shape[0]), start.dtype)
-    # Antithetic draws cancel the odd terms, the gradient among them.
-    noise = jnp.concatenate([noise, -noise])
+    dim = start.shape[0]
+    # Every normal is judged by the same draws. Antithetic ones cancel the odd terms,
+    # the gradient among them.
+    noise = np.random.default_rng(0).normal(size=(_ELBO_DRAWS, dim))
+    noise = np.concatenate([noise, -noise])
+    entropy = 0.5 * np.mean(np.sum(noise**2, axis=1)) + 0.5 * dim * np.log(2 * np.pi)
+    # The first candidate is the point itself.
+    sizes = np.concatenate([[0.0], 2.0 ** -np.arange(-1.0, 20.0)])
+    noise, sizes = jnp.asarray(noise, start.dtype), jnp.asarray(sizes, start.dtype)
 
     def safe(x):
         value = log_density(x)
         return jnp.where(jnp.isfinite(value), value, -jnp.inf)
 
-    def local_normal(x, hessian):
-        scale, values, vectors = _scaled_eigen(hessian)
-        root = scale[:, None] * vectors / jnp.sqrt(values)
-        draws = x + noise @ root.T
-        log_p = jax.vmap(safe)(draws)
-        log_det = jnp.sum(jnp.log(scale)) - 0.5 * jnp.sum(jnp.log(values))
-        half_square = 0.5 * jnp.mean(jnp.sum(noise**2, axis=1))
-        elbo = jnp.mean(log_p) + log_det + half_square
-        elbo = elbo + 0.5 * x.shape[0] * jnp.log(2 * jnp.pi)
-        return root @ root.T, jnp.where(jnp.isnan(elbo), -jnp.inf, elbo)
+    def gradient_twice(x):
+        gradient = jax.grad(log_density)(x)
+        return gradient, gradient
 
     def body(state):
-        gradient = jax.grad(log_density)(state.x)
-        hessian = jax.hessian(log_density)(state.x)
+        hessian, gradient = jax.jacfwd(gradient_twice, has_aux=True)(state.x)
         usable = jnp.all(jnp.isfinite(gradient)) & jnp.all(jnp.isfinite(hessian))
-        hessian = jnp.where(usable, hessian, -jnp.eye(state.x.shape[0]))
+        hessian = jnp.where(usable, hessian, -jnp.eye(dim, dtype=hessian.dtype))
         gradient = jnp.where(usable, gradient, 0.0)
-        covariance, elbo = local_normal(state.x, hessian)
+        scale, values, vectors = _scaled_eigen(hessian)
+        root = scale[:, None] * vectors / jnp.sqrt(values)
+        covariance = root @ root.T
+        step = covariance @ gradient
+        candidates = state.x + sizes[:, None] * step
+        draws = state.x + noise @ root.T
+        # Each mention of the density is compiled anew, so there is but one.
+        log_p = jax.vmap(safe)(jnp.concatenate([candidates, draws]))
+        log_p, log_p_draws = log_p[: sizes.size], log_p[sizes.size :]
+        log_det = jnp.sum(jnp.log(scale)) - 0.5 * jnp.sum(jnp.log(values))
+        elbo = jnp.mean(log_p_draws) + log_det + entropy
+        elbo = jnp.where(jnp.isnan(elbo), -jnp.inf, elbo)
         better = usable & (elbo > state.best.elbo)
         best = LocalNormal(
             jnp.where(better, state.x, state.best.mean),
@@ -81,32 +89,25 @@ def newton_path(
             jnp.where(better, elbo, state.best.elbo),
             state.best.converged,
         )
-        step = covariance @ gradient
-        sizes = 2.0 ** -jnp.arange(-1.0, 20.0, 1.0, dtype=state.x.dtype)
-        candidates = state.x + sizes[:, None] * step
-        values = jax.vmap(safe)(candidates)
-        pick = jnp.argmax(values)
-        gain = values[pick] - state.value
-        improved = gain > 0
-        done = ~usable | ~(gain > 1e-6 * (1 + jnp.abs(state.value)))
+        pick = jnp.argmax(log_p)
+        gain = log_p[pick] - log_p[0]
+        done = ~usable | ~(gain > 1e-6 * (1 + jnp.abs(log_p[0])))
         decrement = jnp.sqrt(jnp.maximum(gradient @ step, 0.0))
         best = eqx.tree_at(lambda b: b.converged, best, usable & (decrement < 0.05))
         return _PathState(
-            x=jnp.where(improved, candidates[pick], state.x),
-            value=jnp.where(improved, values[pick], state.value),
+            x=jnp.where(gain > 0, candidates[pick], state.x),
             best=best,
             iteration=state.iteration + 1,
             done=done,
         )
 
-    dim = start.shape[0]
     first = LocalNormal(
         start,
         jnp.eye(dim, dtype=start.dtype),
         jnp.asarray(-jnp.inf, start.dtype),
         jnp.asarray(False),
     )
-    state = _PathState(start, safe(start), first, jnp.asarray(0), jnp.asarray(False))
+    state = _PathState(start, first, jnp.asarray(0), jnp.asarray(False))
     state = jax.lax.while_loop(
         lambda s: ~s.done & (s.iteration < _MAX_ITERATIONS), body, state
     )

@@ -33,16 +33,35 @@ class ChainDraws(eqx.Module):
 
     @property
     def trusted(self) -> bool:
-        """Whether the chains agree and have mixed."""
-        return self.rhat < 1.02 and self.ess > 400
+        """Whether the chains agree, have mixed, and seldom left their track."""
+        return self.rhat < 1.02 and self.ess > 400 and self.divergent_share < 0.01
+
+    @property
+    def divergent_share(self) -> float:
+        """Share of the transitions that diverged."""
+        lengths = [len(values) for values in self.draws.values()]
+        return self.divergences / max(lengths, default=1)
+
+    def is_better_than(self, other: "ChainDraws") -> bool:
+        """Whether to keep these draws rather than others."""
+        return (self.trusted, self.ess) > (other.trusted, other.ess)
+
+    def __str__(self) -> str:
+        level = "trusted" if self.trusted else "not trusted"
+        words = f"{level}: R-hat {self.rhat:.3f}, effective sample size {self.ess:.0f}"
+        if self.divergences:
+            words += f", {self.divergent_share:.1%} of the transitions diverged"
+        return words
 
 
 def nuts_in_base_space(
     key: PRNGKeyArray,
     posterior: Posterior,
     *,
-    chains: int = 4,
+    acceptance: float = 0.85,
+    depth: int = 8,
     warmup: int = 500,
+    chains: int = 4,
     draws: int = 1000,
 ) -> ChainDraws:
     """Run NumPyro's NUTS on the posterior seen through a fitted guide.
@@ -67,7 +86,9 @@ def nuts_in_base_space(
     start_key, run_key = jax.random.split(key)
     dtype = jnp.result_type(*target.structure.dtypes)
     start = jax.random.normal(start_key, (chains, target.structure.size), dtype)
-    kernel = NUTS(potential_fn=potential, max_tree_depth=8, target_accept_prob=0.85)
+    kernel = NUTS(
+        potential_fn=potential, max_tree_depth=depth, target_accept_prob=acceptance
+    )
     sampler = MCMC(
         kernel,
         num_warmup=warmup,

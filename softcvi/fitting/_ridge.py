@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 _POINTS = 33
@@ -18,7 +19,7 @@ _SIZES = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
 
 def line(a: Float[Array, " d"], b: Float[Array, " d"]) -> Float[Array, "n d"]:
     """Evenly spaced points from one to the other."""
-    return a + jnp.linspace(0.0, 1.0, _POINTS)[:, None] * (b - a)
+    return a + np.linspace(0.0, 1.0, _POINTS)[:, None] * (b - a)
 
 
 def along(

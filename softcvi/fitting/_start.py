@@ -10,11 +10,16 @@ import numpy as np
 import paramax
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
-from softcvi.fitting._adapt import Moments, adapt
+from softcvi.fitting._adapt import Moments, adapt, num_draws
 from softcvi.fitting._double import in_double_precision
 from softcvi.fitting._newton import LocalNormal, newton_path
 from softcvi.fitting._ridge import along, line, ridge
-from softcvi.guides import AbstractGuide, FullRankNormal, Whitened
+from softcvi.guides import (
+    AbstractGuide,
+    FullRankNormal,
+    FullRankStudentT,
+    Whitened,
+)
 from softcvi.posterior import Posterior
 from softcvi.targets import AbstractTarget
 from softcvi.targets._rarely import rarely_run
@@ -66,8 +71,7 @@ def explore(
         ends: list[LocalNormal] = []
         modes: list[LocalNormal] = []
         while len(ends) < (paths if len(modes) < 2 else max(paths, _PATHS_OF_MANY)):
-            batch_key = jax.random.fold_in(path_key, len(ends))
-            ends += _unstacked(_climb(jax.random.split(batch_key, _BATCH), target))
+            ends += _unstacked(_climb(path_key, np.uint32(len(ends)), target))
             modes = _separate_modes(ends, target)
         keys = jax.random.split(adapt_key, max(len(modes), 1))
         moments = [
@@ -94,15 +98,15 @@ def _unstacked(normals: LocalNormal) -> list[LocalNormal]:
 
 
 @rarely_run
-def _climb(keys: PRNGKeyArray, target: AbstractTarget) -> LocalNormal:
+def _climb(key: PRNGKeyArray, taken: np.uint32, target: AbstractTarget) -> LocalNormal:
+    keys = jax.random.split(jax.random.fold_in(key, taken), _BATCH)
     climb = functools.partial(_path, target=target, dtype=jnp.result_type(float))
     return jax.vmap(climb)(keys)
 
 
 def _path(key: PRNGKeyArray, target: AbstractTarget, dtype: Any) -> LocalNormal:
-    start_key, path_key = jax.random.split(key)
-    start = target.structure.ravel(target.initial_particle(start_key))
-    return newton_path(_vector_density(target), start.astype(dtype), path_key)
+    start = target.structure.ravel(target.initial_particle(key))
+    return newton_path(_vector_density(target), start.astype(dtype))
 
 
 @rarely_run
@@ -142,9 +146,12 @@ def _depth(way, one: LocalNormal, other: LocalNormal, target: AbstractTarget) ->
     return float(min(values[0], values[-1]) - np.min(values))
 
 
-@rarely_run
 def _on_line(a: Array, b: Array, factor: Array, target: AbstractTarget) -> Array:
-    return along(_vector_density(target), line(a, b))
+    points = np.asarray(line(a, b))
+    # As many as the next step evaluates: the same program serves both.
+    padded = np.resize(points, (num_draws(points.shape[1]), points.shape[1]))
+    values = np.asarray(_log_densities(jnp.asarray(padded), target))[: len(points)]
+    return np.where(np.isnan(values), -np.inf, values)
 
 
 @rarely_run
@@ -175,7 +182,7 @@ def is_flow(guide: AbstractGuide) -> bool:
     """Whether a guide is a flow behind an affine map."""
     distribution = getattr(guide, "distribution", None)
     return isinstance(distribution, Whitened) and not isinstance(
-        distribution.base, FullRankNormal
+        distribution.base, FullRankNormal | FullRankStudentT
     )
 
 
@@ -253,3 +260,19 @@ def resolve_start(
     if leaf.ndim > len(target.structure.shapes[0]):
         return StartReport([moments_of_draws(start, target)], "draws")
     return StartReport([moments_of_point(start, target)], "a point")
+
+
+def start_in_best_space(
+    key: PRNGKeyArray, start: Any, target: AbstractTarget, starts: int = 1
+) -> tuple[AbstractTarget, StartReport]:
+    """The start, begun again if it reveals that other coordinates suit better."""
+    report = resolve_start(key, start, target, starts)
+    if not report.modes or not target.structure.is_continuous:
+        return target, report
+    spread = target.structure.unravel(np.sqrt(np.diag(report.modes[0].covariance)))
+    better = target.recentred(spread) if isinstance(spread, dict) else None
+    if better is None:
+        return target, report
+    report = resolve_start(key, start, better, starts)
+    reason = f"{report.reason}, in centred coordinates"
+    return better, StartReport(report.modes, reason)

@@ -3,6 +3,7 @@
 from softcvi.guides._base import AbstractGuide, VectorGuide
 from softcvi.guides._coupling_flow import CouplingFlow, coupling_flow
 from softcvi.guides._discrete import Bernoulli, Categorical
+from softcvi.guides._full_rank_t import FullRankStudentT, full_rank_t
 from softcvi.guides._gaussian import (
     DiagonalNormal,
     FullRankNormal,
@@ -28,6 +29,7 @@ __all__ = [
     "DiagonalNormal",
     "Folded",
     "FullRankNormal",
+    "FullRankStudentT",
     "LowRankNormal",
     "MixedGuide",
     "MixtureGuide",
@@ -40,6 +42,7 @@ __all__ = [
     "Whitened",
     "coupling_flow",
     "full_rank",
+    "full_rank_t",
     "low_rank",
     "mean_field",
     "mixed",

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import paramax
-from jaxtyping import Array, PRNGKeyArray, PyTree
+from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
 from softcvi.guides import AbstractGuide
 from softcvi.posterior import _storage
@@ -73,8 +73,8 @@ class Posterior:
         if n < 1:
             raise ValueError(f"n: at least one draw; got {n}.")
         pieces = [
-            _draw(self.guide, self.space, self.target, keys, condition)
-            for keys in self._pieces(jax.random.split(key, n))
+            _draw(self.guide, self.space, self.target, key, piece, condition)
+            for piece in self._pieces(np.arange(n))
         ]
         return _join(pieces)
 
@@ -97,8 +97,8 @@ class Posterior:
         """Draws with log densities, Pareto smoothed weights and k-hat."""
         target = self._needs_target("importance weights")
         pieces = [
-            _weigh(self.guide, target, keys)
-            for keys in self._pieces(jax.random.split(key, n))
+            _weigh(self.guide, target, key, piece)
+            for piece in self._pieces(np.arange(n))
         ]
         draws, particles, log_p, log_q = _join(pieces)
         log_p, log_q = np.asarray(log_p, np.float64), np.asarray(log_q, np.float64)
@@ -119,10 +119,12 @@ class Posterior:
             proposals: Draws of the guide to choose from, four times n by default.
         """
         sample = self.importance(key, 4 * n if proposals is None else proposals)
-        seed = np.asarray(jax.random.key_data(jax.random.fold_in(_typed(key), 1)))
-        rng = np.random.default_rng(seed.tolist())
+        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
         index = resample_index(rng, sample.log_weights, n)
-        return jax.tree_util.tree_map(lambda leaf: leaf[index], sample.draws)
+        # NumPy's indexing is not compiled anew for each shape.
+        return jax.tree_util.tree_map(
+            lambda leaf: jnp.asarray(np.asarray(leaf)[index]), sample.draws
+        )
 
     def log_evidence(self, key: PRNGKeyArray, n: int = 4000) -> float:
         """Importance-weighted estimate of the log marginal likelihood."""
@@ -170,15 +172,20 @@ class Posterior:
         return jax.tree_util.tree_map(jnp.asarray, draws)
 
 
+def _keys(key: PRNGKeyArray, piece: Int[Array, " m"]) -> PRNGKeyArray:
+    """The keys of numbered draws, made inside the program that needs them."""
+    return jax.vmap(lambda i: jax.random.fold_in(key, i))(piece)
+
+
 @rarely_run
-def _draw(guide, space, target, keys, condition):
+def _draw(guide, space, target, key, piece, condition):
     guide = paramax.unwrap(guide)
 
     def one(key):
         x = space.to_model(guide.sample(key, condition))
         return _described(target, guide, x)
 
-    return jax.vmap(one)(keys)
+    return jax.vmap(one)(_keys(key, piece))
 
 
 @rarely_run
@@ -195,7 +202,7 @@ def _log_prob(guide, space, values, condition):
 
 
 @rarely_run
-def _weigh(guide, target, keys):
+def _weigh(guide, target, key, piece):
     guide = paramax.unwrap(guide)
 
     def one(key):
@@ -204,7 +211,7 @@ def _weigh(guide, target, keys):
         draw = _described(target, guide, x)
         return draw, u, target.log_density(u) - log_det, log_q - log_det
 
-    return jax.vmap(one)(keys)
+    return jax.vmap(one)(_keys(key, piece))
 
 
 def _described(target, guide, x):
@@ -220,11 +227,6 @@ def _join(pieces: list) -> Any:
     if len(pieces) == 1:
         return pieces[0]
     return jax.tree_util.tree_map(lambda *leaves: jnp.concatenate(leaves), *pieces)
-
-
-def _typed(key: PRNGKeyArray) -> PRNGKeyArray:
-    is_typed = jnp.issubdtype(jnp.asarray(key).dtype, jax.dtypes.prng_key)
-    return key if is_typed else jax.random.wrap_key_data(key)
 
 
 def load(path: str | os.PathLike, target: AbstractTarget | None = None) -> Posterior:

@@ -54,16 +54,16 @@ class AbstractTarget(eqx.Module):
 
     def initial_particle(self, key: PRNGKeyArray) -> PyTree:
         """One dispersed starting point, by default uniform on (-2, 2) as in Stan."""
-        keys = jax.random.split(key, len(self.structure.shapes))
-        leaves = [
-            jax.random.uniform(k, shape, dtype, -2, 2)
-            if jnp.issubdtype(dtype, jnp.floating)
-            else jnp.zeros(shape, dtype)
-            for k, shape, dtype in zip(
-                keys, self.structure.shapes, self.structure.dtypes, strict=True
-            )
-        ]
-        return jax.tree_util.tree_unflatten(self.structure.treedef, leaves)
+        vector = jax.random.uniform(key, (self.structure.size,), float, -2, 2)
+        return jax.tree_util.tree_map(
+            lambda value, like: (
+                value.astype(like.dtype)
+                if jnp.issubdtype(like.dtype, jnp.floating)
+                else jnp.zeros_like(value, like.dtype)
+            ),
+            self.structure.unravel(vector),
+            self.like,
+        )
 
     def recentred(self, spread: dict[str, Array]) -> "AbstractTarget | None":
         """The same posterior in coordinates that suit it better; None for these.

@@ -9,6 +9,7 @@ import pytest
 import softcvi
 from softcvi import diagnostics, guides
 from softcvi.objectives import FixedProposal
+from softcvi.posterior import ImportanceSample
 
 DIM = 10
 
@@ -121,6 +122,19 @@ def test_the_verdict_reads_more_than_khat(posteriors):
         sample, label_ess=4.0, chain_shift=0.1, start_disagreement=0.2, drift=0.0
     )
     assert fine.trusted
+
+
+def test_constants_among_the_draws_are_not_moved_by_weights():
+    """As on the diagonal of a correlation matrix: only rounding differs."""
+    rng = np.random.default_rng(0)
+    log_weights = rng.normal(scale=0.1, size=1000)
+    log_weights -= np.log(np.sum(np.exp(log_weights)))
+    zeros = np.zeros(1000)
+    draws = {"x": rng.normal(size=1000), "one": np.full(1000, 0.1)}
+    sample = ImportanceSample(
+        draws, zeros, zeros, log_weights, khat=0.1, log_evidence=0.0
+    )
+    assert diagnostics.assess(sample).trusted
 
 
 def test_drift_is_measured_beyond_noise():

@@ -7,7 +7,6 @@ import pytest
 
 import softcvi
 from softcvi.fitting._adapt import adapt
-from softcvi.fitting._nuts import nuts_in_base_space
 from softcvi.fitting._ridge import along, line, ridge
 
 CENTRES = np.array([[-4.0, 0.0], [4.0, 2.0]])
@@ -60,22 +59,6 @@ def test_rare_modes_are_looked_for_once_there_are_two():
     result = softcvi.fit(jax.random.key(0), target, steps=2000, progress=False)
     np.testing.assert_allclose(result.posterior.guide.weights, 1 / 3, atol=0.03)
     assert "64 Newton paths" in result.choices["start"]
-
-
-def test_a_chain_in_the_base_space_answers_where_no_normal_will_do():
-    def banana(theta):
-        x, y = theta["x"][0], theta["x"][1]
-        return -0.5 * (x / 3.0) ** 2 - 0.5 * (y - 0.5 * x**2) ** 2
-
-    target = softcvi.DensityTarget(banana, {"x": jnp.zeros(2)})
-    guide = softcvi.guides.full_rank(target).matched(
-        jnp.asarray([0.0, 4.5]), jnp.eye(2)
-    )
-    chain = nuts_in_base_space(jax.random.key(0), softcvi.Posterior(guide, target))
-    x = np.asarray(chain.draws["x"])[:, 0]
-    assert chain.rhat < 1.05
-    assert abs(x.mean()) < 4 * 3.0 / np.sqrt(chain.ess)
-    np.testing.assert_allclose(x.std(), 3.0, rtol=4 / np.sqrt(chain.ess))
 
 
 @pytest.mark.parametrize(("name", "is_far"), [("normal", False), ("t", True)])

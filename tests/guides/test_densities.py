@@ -64,6 +64,20 @@ def test_student_t(df):
         assert stats.kstest(column, cdf).pvalue > 1e-3
 
 
+def test_full_rank_t():
+    t = guides.FullRankStudentT(LOC, COVARIANCE, df=6)
+    x = 3 * np.random.default_rng(0).normal(size=(10, 3)).astype(np.float32)
+    keys = jax.random.split(jax.random.key(1), 4000)
+    log_prob, draws = draw_and_score(t, x, keys)
+    exact = stats.multivariate_t(LOC, COVARIANCE, df=6)
+    np.testing.assert_allclose(log_prob, exact.logpdf(x), rtol=1e-4)
+    centred = np.asarray(draws, float) - LOC
+    distance = np.sum(centred @ np.linalg.inv(COVARIANCE) * centred, axis=1)
+    assert stats.kstest(distance / 3, stats.f(3, 6).cdf).pvalue > 1e-3
+    with pytest.raises(ValueError, match="df: must be even and above two; got 5"):
+        guides.FullRankStudentT(LOC, COVARIANCE, df=5)
+
+
 def test_folded_normal():
     folded = guides.Folded(guides.DiagonalNormal(jnp.array(0.7), jnp.array(1.3)))
     x = np.array([0.0, 0.4, 3.0, -0.4], np.float32)
@@ -108,6 +122,9 @@ def test_matched_guides_have_the_moments():
     t = paramax.unwrap(guides.student_t(LOC).matched(mean, covariance)).distribution
     variance = np.square(t.scale) * np.asarray(t.df) / (np.asarray(t.df) - 2)
     np.testing.assert_allclose(variance, sd**2, rtol=1e-5)
+    wide = paramax.unwrap(guides.full_rank_t(LOC).matched(mean, covariance))
+    exact = stats.multivariate_t(LOC, COVARIANCE * 6 / 8, df=8).logpdf(z)
+    np.testing.assert_allclose(wide.distribution.log_prob(z), exact, rtol=1e-4)
     # Rank 3 of 3 scalars is enough to hold any covariance but for the kept diagonal.
     low = guides.low_rank(LOC, rank=3).matched(mean, covariance)
     low = paramax.unwrap(low).distribution

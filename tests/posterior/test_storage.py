@@ -37,6 +37,7 @@ def sites():
 GUIDES = {
     "mean_field": lambda: guides.mean_field(LIKE, scale=0.3),
     "full_rank": lambda: guides.full_rank(LIKE),
+    "full_rank_t": lambda: guides.full_rank_t(LIKE),
     "low_rank": lambda: guides.low_rank(LIKE, rank=2),
     "student_t": lambda: guides.student_t(LIKE),
     "spline_flow": lambda: guides.spline_flow(jax.random.key(1), LIKE, **SMALL),
