@@ -81,13 +81,25 @@ class ModelCall(eqx.Module):
         self,
         *handlers: Callable[[Callable], Callable],
         key: PRNGKeyArray | None = None,
+        validate: bool = False,
     ) -> dict[str, dict]:
         """Run the model under handlers, innermost first, and return its trace.
 
         Args:
             *handlers: Functions from a model to a model.
             key: Seed of whatever is not substituted; a fixed one by default.
+            validate: Whether NumPyro looks at the arguments of distributions. Once is
+                enough: it does so by programs of its own, which take long to compile.
         """
+        numpyro = require("numpyro", "numpyro")
+        with numpyro.validation_enabled(validate):
+            return self._seeded(handlers, key)
+
+    def _seeded(
+        self,
+        handlers: tuple[Callable[[Callable], Callable], ...],
+        key: PRNGKeyArray | None,
+    ) -> dict[str, dict]:
         if key is not None:
             return self._trace(handlers, key)
         # A draw of a wide prior may overflow to parameters that NumPyro refuses; a

@@ -62,12 +62,13 @@ def find_sites(call: ModelCall) -> Sites:
 def _prior_draw(call: ModelCall) -> dict[str, dict]:
     numpyro = require("numpyro", "numpyro")
     return call.trace(
-        lambda m: numpyro.handlers.substitute(m, substitute_fn=draw_improper)
+        lambda m: numpyro.handlers.substitute(m, substitute_fn=draw_improper),
+        validate=True,
     )
 
 
 # One program, where each operation of the model by itself would be compiled as one.
-_compiled_prior_draw = rarely_run(_prior_draw)
+_compiled_prior_draw = rarely_run(_prior_draw, effort=0)
 
 
 def is_discrete(site: dict) -> bool:

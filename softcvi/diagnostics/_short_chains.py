@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from softcvi.posterior import ImportanceSample, Posterior
 from softcvi.targets import Structure
@@ -85,7 +85,9 @@ def short_chains(
     covariance = 0.9 * covariance + 0.1 * np.cov(vectors.T).reshape(covariance.shape)
     factor = np.linalg.cholesky(_regular(covariance)).astype(draws.dtype)
     start = jnp.asarray(draws[pick])
-    ends, acceptance = _run(key, start, jnp.asarray(factor), target, transitions)
+    ends, acceptance = _run(
+        key, start, jnp.asarray(factor), target, np.int32(transitions)
+    )
     ends = np.asarray(ends, np.float64)
     sd = ends.std(axis=0)
     shares = weights if sample.is_usable else np.ones(len(vectors))
@@ -118,9 +120,10 @@ def _run(
     start: Float[Array, "chains d"],
     factor: Float[Array, "d d"],
     target,
-    transitions: int,
+    transitions: Int[Array, ""],
 ):
     """Hamiltonian Monte Carlo in coordinates whitened by ``factor``."""
+    key = jax.random.fold_in(key, 1)  # the key itself may have made the draws
     origin = jnp.mean(start, axis=0)
 
     def value(z):
@@ -133,10 +136,12 @@ def _run(
 
     evaluate = jax.vmap(value_and_force)
 
-    def transition(carry, now):
-        z, log_p, force, step = carry
-        key, is_first = now
-        momentum_key, accept_key, jitter_key = jax.random.split(key, 3)
+    def transition(i, carry):
+        z, log_p, force, step, accepted = carry
+        is_first = i == 0
+        momentum_key, accept_key, jitter_key = jax.random.split(
+            jax.random.fold_in(key, i), 3
+        )
         momentum = jax.random.normal(momentum_key, z.shape, z.dtype)
         size = step * jax.random.uniform(jitter_key, (), z.dtype, 0.7, 1.0)
         # The first transition stays where it is and finds out how high and steep it is
@@ -162,16 +167,15 @@ def _run(
         step = jnp.where(is_first, step, tuned)
         z = jnp.where(accept[:, None], new_z, z)
         force = jnp.where(accept[:, None], new_force, force)
-        return (z, jnp.where(accept, new_log_p, log_p), force, step), mean
+        accepted = accepted + jnp.where(i > transitions // 2, mean, 0.0)
+        return z, jnp.where(accept, new_log_p, log_p), force, step, accepted
 
     z = jax.scipy.linalg.solve_triangular(factor, (start - origin).T, lower=True).T
     step = jnp.asarray(0.7 * z.shape[1] ** -0.25, z.dtype)
-    # The key itself may have made the draws.
-    keys = jax.random.split(jax.random.fold_in(key, 1), transitions + 1)
     unknown = jnp.full(z.shape[:1], -jnp.inf, z.dtype)
-    (z, *_), acceptance = jax.lax.scan(
-        transition,
-        (z, unknown, jnp.zeros_like(z), step),
-        (keys, jnp.arange(transitions + 1) == 0),
+    none = jnp.zeros((), z.dtype)
+    z, *_, accepted = jax.lax.fori_loop(
+        0, transitions + 1, transition, (z, unknown, jnp.zeros_like(z), step, none)
     )
-    return origin + z @ factor.T, jnp.mean(acceptance[transitions // 2 :])
+    counted = jnp.maximum(transitions - transitions // 2, 1)
+    return origin + z @ factor.T, accepted / counted

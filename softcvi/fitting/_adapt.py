@@ -4,9 +4,8 @@ import math
 from collections.abc import Callable
 
 import equinox as eqx
-import jax
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float
 
 from softcvi.posterior import psis
 
@@ -42,7 +41,7 @@ def num_draws(dim: int) -> int:
 
 
 def adapt(
-    key: PRNGKeyArray,
+    rng: np.random.Generator,
     log_density: Callable[[Array], Array],
     mean: Float[np.ndarray, " d"],
     covariance: Float[np.ndarray, "d d"],
@@ -50,7 +49,7 @@ def adapt(
     """Improve a normal by rounds of weighted draws from a t with its moments.
 
     Args:
-        key: Random key.
+        rng: Random generator.
         log_density: Compiled function from draws ``(n, d)`` to log densities.
         mean: Where to begin.
         covariance: How wide to begin.
@@ -59,7 +58,6 @@ def adapt(
     dim = mean.size
     n = num_draws(dim)
     best = None
-    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
     for _ in range(_ROUNDS):
         draws, log_q = _draw_t(rng, mean, covariance, n)
         log_p = np.asarray(log_density(draws), np.float64)

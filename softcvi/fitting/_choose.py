@@ -129,6 +129,6 @@ def _affine(target: AbstractTarget, mode: Moments) -> tuple[Array, Array]:
 
 
 # One program, where each operation by itself would be compiled as one.
-@rarely_run
+@functools.partial(rarely_run, effort=0)
 def _made_behind(make, mean, factor, *args) -> VectorGuide:
     return whitened(make(*args), mean, factor)

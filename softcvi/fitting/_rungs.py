@@ -83,7 +83,7 @@ class Climb:
         steps: int,
         progress: bool | AbstractReporter,
     ):
-        self.keys = jax.random.split(key, 5)
+        self.keys = [jax.random.fold_in(key, i) for i in range(5)]
         self.target = target
         self.khat = khat
         self.ends = time.perf_counter() + budget
@@ -112,8 +112,9 @@ class Climb:
             self.keys[0], "auto", self.target
         )
         guide, why = simplest_guide(self.keys[0], self.target, self.report)
-        return self._attempt(
-            why.split(":")[0],
+        name = why.split(":")[0]
+        if self._attempt(
+            name,
             key=self.keys[0],
             guide=guide,
             # The forward divergence: its optimum has the posterior's moments, which
@@ -122,7 +123,17 @@ class Climb:
             # Without a gradient the start is the first part of the fit.
             start=None if self.report.modes else "auto",
             steps=self.steps,
+        ):
+            return True
+        if not self.report.modes:
+            return False
+        # The start's own moments are wider than the best fit of a family that is too
+        # small: sometimes the better weights, and they cost next to nothing.
+        began = time.perf_counter()
+        untrained = dataclasses.replace(
+            self.results[-1], posterior=Posterior(guide, self.target)
         )
+        return self._judge(f"{name}, as started", untrained, began)
 
     def flows(self) -> bool:
         """Flows on the space whitened by the best fit so far, while there is hope."""
@@ -134,7 +145,8 @@ class Climb:
             # In many dimensions a flow cannot make up for a normal that is far off,
             # and nowhere a deeper flow for a flow.
             is_easy = structure.size <= _EASY_DIM and not tried_flow
-            if self.rungs[-1].khat > _HOPELESS and not is_easy:
+            tried = self.rungs[-1:] if tried_flow else self.rungs
+            if min(rung.khat for rung in tried) > _HOPELESS and not is_easy:
                 return False
             # Chains are sure: no flow may take most of the time they need.
             expected = _DEEPER * self.results[-1].seconds_run if tried_flow else 0.0
@@ -204,6 +216,9 @@ class Climb:
     def _attempt(self, name: str, **arguments) -> bool:
         began = time.perf_counter()
         result = fit(target=self.target, progress=self.progress, **arguments)
+        return self._judge(name, result, began)
+
+    def _judge(self, name: str, result: FitResult, began: float) -> bool:
         verdict = result.verdict
         seconds = time.perf_counter() - began
         self.rungs.append(Rung(name, seconds, str(verdict), verdict.khat))

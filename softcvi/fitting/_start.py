@@ -64,19 +64,17 @@ def explore(
             f"{target.structure.size} parameters are too many for Newton paths: "
             "start-up by label ESS",
         )
-    path_key, adapt_key = jax.random.split(key)
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
 
     def look() -> tuple[list[Moments], int]:
         log_density = lambda x: _log_densities(jnp.asarray(x), target)  # noqa: E731
         ends: list[LocalNormal] = []
         modes: list[LocalNormal] = []
         while len(ends) < (paths if len(modes) < 2 else max(paths, _PATHS_OF_MANY)):
-            ends += _unstacked(_climb(path_key, np.uint32(len(ends)), target))
+            ends += _unstacked(_climb(key, np.uint32(len(ends)), target))
             modes = _separate_modes(ends, target)
-        keys = jax.random.split(adapt_key, max(len(modes), 1))
         moments = [
-            adapt(k, log_density, mode.mean, mode.covariance)
-            for k, mode in zip(keys, modes, strict=False)
+            adapt(rng, log_density, mode.mean, mode.covariance) for mode in modes
         ]
         return moments, len(ends)
 
@@ -97,7 +95,7 @@ def _unstacked(normals: LocalNormal) -> list[LocalNormal]:
     ]
 
 
-@rarely_run
+@functools.partial(rarely_run, effort=0)
 def _climb(key: PRNGKeyArray, taken: np.uint32, target: AbstractTarget) -> LocalNormal:
     keys = jax.random.split(jax.random.fold_in(key, taken), _BATCH)
     climb = functools.partial(_path, target=target, dtype=jnp.result_type(float))
@@ -154,7 +152,7 @@ def _on_line(a: Array, b: Array, factor: Array, target: AbstractTarget) -> Array
     return np.where(np.isnan(values), -np.inf, values)
 
 
-@rarely_run
+@functools.partial(rarely_run, effort=0)
 def _on_ridge(a: Array, b: Array, factor: Array, target: AbstractTarget) -> Array:
     density = _vector_density(target)
     return along(density, ridge(density, a, b, factor))

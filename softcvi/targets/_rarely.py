@@ -6,21 +6,22 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 
-# The compiler's last passes take longer than they save where a program runs only once.
-_OPTIONS = {"xla_backend_optimization_level": 1}
 
-
-def rarely_run(function: Callable) -> Callable:
+def rarely_run(function: Callable, effort: int = 1) -> Callable:
     """Compile a function quickly rather than well; inside a program it is part of it.
+
+    The compiler's last passes take longer than they save where a program runs once.
 
     Args:
         function: A function of pytrees.
+        effort: Of the compiler, 0 to 3: 0 for what does little even when it runs.
 
     Example:
         >>> rarely_run(lambda x: x + 1)(1)
         2
     """
-    compiled = eqx.filter_jit(function, compiler_options=_OPTIONS)
+    options = {"xla_backend_optimization_level": effort}
+    compiled = eqx.filter_jit(function, compiler_options=options)
 
     @functools.wraps(function)
     def call(*args):

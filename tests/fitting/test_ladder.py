@@ -43,9 +43,10 @@ def test_far_from_any_guide_many_dimensions_go_straight_to_chains():
     target = softcvi.DensityTarget(funnels, {"x": jnp.zeros(20)})
     climb = Climb(jax.random.key(0), target, 0.7, 60.0, 500, False)
     assert not climb.simplest_guide()
-    assert climb.rungs[0].khat > 1.0
+    before = list(climb.rungs)
+    assert min(rung.khat for rung in before) > 1.0
     assert not climb.flows()
-    assert len(climb.rungs) == 1
+    assert climb.rungs == before
 
 
 def test_a_chain_in_the_base_space_answers_where_no_normal_will_do():

@@ -12,9 +12,10 @@ _HEAD = """# NumPyro's examples, beside NUTS
 Models of NumPyro's own examples, fitted with every default of `softcvi.fit` and by NUTS
 (4 chains of 2,500 draws). *Shift* is the largest error of a posterior mean in posterior
 standard deviations, *sd ratio* the ratio of standard deviations furthest from one; the
-first number is for `posterior.sample`, the second for `posterior.resample`. Seconds
-include compilation; *R-hat* is the largest of NUTS. Made by
-`python -m softcvi.experiments.neighbours`.
+first number is for the guide's own draws (`posterior.sample`), the second for draws
+corrected by importance weights, which is what `result.sample` gives where k-hat allows
+and what the verdict is about. Seconds include compilation; *R-hat* is the largest of
+NUTS. Made by `python -m softcvi.experiments.neighbours`.
 
 """
 _COLUMNS = (
