@@ -96,10 +96,11 @@ def fit_until(
     """Climb from a simple guide to richer ones until the answer is trusted.
 
     The rungs: a normal, or a Student's t where the start finds heavy tails or skewness
-    (with several modes, the mixture that ``fit`` chooses); a spline flow on the space
-    whitened by it, and a deeper flow with more particles, unless there are more than 32
-    parameters or what went before was far off; and at last NUTS in the base space of
-    the best guide, whose draws come with R-hat and effective sample size.
+    (with several modes, the mixture that ``fit`` chooses), trained and as started; a
+    spline flow on the space whitened by it, and a deeper flow with more particles,
+    unless there are more than 32 parameters or what went before was far off; and at
+    last NUTS in the base space of the best guide, whose draws come with R-hat and
+    effective sample size.
 
     Args:
         key: Random key.
