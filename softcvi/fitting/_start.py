@@ -127,7 +127,9 @@ def _separate_modes(
     for normal in ends:
         if not normal.elbo > ends[0].elbo - _MODE_GAP:
             break
-        # Most ends lie at a mode that is known: the line says so, and costs little.
+        # Most ends lie at a mode that is known, or a line to it says so at little cost.
+        if any(_is_at(normal, mode) for mode in modes):
+            continue
         if all(_depth(_on_line, normal, mode, target) > _DIP for mode in modes) and all(
             _depth(_on_ridge, normal, mode, target) > _DIP for mode in modes
         ):
@@ -135,11 +137,20 @@ def _separate_modes(
     return modes
 
 
+def _is_at(normal: LocalNormal, mode: LocalNormal) -> bool:
+    """Whether a path ended within a standard deviation of a mode."""
+    z = np.linalg.solve(_factor(mode.covariance), normal.mean - mode.mean)
+    return bool(z @ z < 1.0)
+
+
+def _factor(covariance: np.ndarray) -> np.ndarray:
+    # Local normals far from a mode may be all but singular.
+    return np.linalg.cholesky(covariance + 1e-6 * np.diag(np.diagonal(covariance)))
+
+
 def _depth(way, one: LocalNormal, other: LocalNormal, target: AbstractTarget) -> float:
     """How far the log density falls below the lower end on a way between two."""
-    covariance = 0.5 * (one.covariance + other.covariance)
-    # Local normals far from a mode may be all but singular.
-    factor = np.linalg.cholesky(covariance + 1e-6 * np.diag(np.diagonal(covariance)))
+    factor = _factor(0.5 * (one.covariance + other.covariance))
     values = np.asarray(way(one.mean, other.mean, factor, target))
     return float(min(values[0], values[-1]) - np.min(values))
 
