@@ -44,6 +44,9 @@ CASES = {
     guides.FullRankNormal: lambda t: guides.FullRankNormal(
         jnp.array([0.5, -1.0], t), jnp.array([[1.0, 0.6], [0.6, 2.0]], t)
     ),
+    guides.FullRankStudentT: lambda t: guides.FullRankStudentT(
+        jnp.array([0.5, -1.0], t), jnp.array([[1.0, 0.6], [0.6, 2.0]], t)
+    ),
     guides.LowRankNormal: lambda t: guides.LowRankNormal(
         jnp.array([0.5, -1.0, 0.0], t),
         jnp.array([0.3, 2.0, 1.0], t),

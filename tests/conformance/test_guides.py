@@ -53,6 +53,7 @@ SMALL = {"layers": 1, "width": 3, "knots": 1}
 BUILDERS = {
     guides.mean_field: guides.mean_field,
     guides.full_rank: guides.full_rank,
+    guides.full_rank_t: guides.full_rank_t,
     guides.low_rank: guides.low_rank,
     guides.student_t: guides.student_t,
     guides.spline_flow: lambda x: guides.spline_flow(jax.random.key(0), x, **SMALL),

@@ -107,6 +107,9 @@ def run_case(
         record |= {
             "status": "error",
             "message": f"{type(error).__name__}: {error}"[:500],
-            "where": traceback.format_exc(limit=-3),
+            "where": [
+                f"{Path(frame.filename).name}:{frame.lineno} {frame.name}"
+                for frame in traceback.extract_tb(error.__traceback__, limit=-3)
+            ],
         }
     return record
