@@ -8,6 +8,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from softcvi.posterior import ImportanceSample, Posterior
 from softcvi.targets import Structure
+from softcvi.targets._numpy_random import numpy_generator
 from softcvi.targets._rarely import rarely_run
 
 _PROPOSALS = 4000
@@ -76,7 +77,7 @@ def short_chains(
     draws = _vectors(sample.particles, target.structure)
     weights = np.exp(sample.log_weights)
     # NumPy where it will do: JAX compiles each operation, which takes longer.
-    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
+    rng = numpy_generator(key)
     pick = rng.choice(len(weights), chains, p=weights / weights.sum())
     vectors = draws.astype(np.float64)
     # Weights may sit on one draw; the guide's own covariance keeps this positive.

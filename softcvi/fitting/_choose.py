@@ -26,8 +26,8 @@ from softcvi.targets._rarely import rarely_run
 _FULL_RANK_DIM = 100
 _BLIND_FULL_RANK_DIM = 30
 _FLOW_DIM = 64
-_EASY_DIM = 16
-_HOPELESS = 1.0
+EASY_DIM = 16
+HOPELESS = 1.0
 _NORMAL_KHAT = 0.45
 _NORMAL_ESS = 0.45
 _NORMAL_DEPARTURE = 0.5
@@ -58,7 +58,7 @@ def choose_guide(
     mode = report.modes[0]
     looks_normal = _looks_normal(mode)
     # Where even a t is far off, labels are degenerate and many dimensions stay so.
-    hopeless = size > _EASY_DIM and mode.khat > _HOPELESS
+    hopeless = size > EASY_DIM and mode.khat > HOPELESS
     if not looks_normal and not hopeless and size <= _FLOW_DIM:
         why = (
             f"(k-hat {mode.khat:.2f}, effective share {mode.ess_share:.2f}, "

@@ -2,7 +2,6 @@
 
 import dataclasses
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
@@ -15,6 +14,7 @@ from softcvi.fitting._result import FitResult
 from softcvi.fitting._rungs import Climb, Rung
 from softcvi.objectives import SoftCVI
 from softcvi.targets import AbstractTarget
+from softcvi.targets._numpy_random import numpy_generator
 
 
 @dataclasses.dataclass(eq=False)
@@ -68,7 +68,7 @@ class LadderResult:
         if self.chain is None:
             return self.result.sample(key, n)
         total = len(next(iter(self.chain.draws.values())))
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
+        rng = numpy_generator(key)
         index = rng.choice(total, n, replace=n > total)
         return {
             name: jnp.asarray(np.asarray(values)[index])

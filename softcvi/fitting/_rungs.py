@@ -9,7 +9,7 @@ import numpy as np
 import paramax
 from jaxtyping import PRNGKeyArray
 
-from softcvi.fitting._choose import simplest_guide
+from softcvi.fitting._choose import EASY_DIM, HOPELESS, simplest_guide
 from softcvi.fitting._fit import fit
 from softcvi.fitting._nuts import ChainDraws, has_base_space, nuts_in_base_space
 from softcvi.fitting._progress import AbstractReporter
@@ -22,8 +22,6 @@ from softcvi.targets import AbstractTarget
 
 # In more dimensions chains are quicker than flows, and surer.
 _MAX_FLOW_DIM = 32
-_EASY_DIM = 16
-_HOPELESS = 1.0
 # Name, layers, width, particles, times the steps.
 _FLOWS = (
     ("spline flow", 4, 40, 16, 1),
@@ -144,9 +142,9 @@ class Climb:
         for i, (name, layers, width, particles, factor) in enumerate(_FLOWS):
             # In many dimensions a flow cannot make up for a normal that is far off,
             # and nowhere a deeper flow for a flow.
-            is_easy = structure.size <= _EASY_DIM and not tried_flow
+            is_easy = structure.size <= EASY_DIM and not tried_flow
             tried = self.rungs[-1:] if tried_flow else self.rungs
-            if min(rung.khat for rung in tried) > _HOPELESS and not is_easy:
+            if min(rung.khat for rung in tried) > HOPELESS and not is_easy:
                 return False
             # Chains are sure: no flow may take most of the time they need.
             expected = _DEEPER * self.results[-1].seconds_run if tried_flow else 0.0
@@ -201,9 +199,9 @@ class Climb:
         best = _highest_elbo(usable)
         # Each step of a chain through a flow costs a pass for every dimension.
         is_quick = not is_flow(best.posterior.guide) or (
-            self.target.structure.size <= _EASY_DIM
+            self.target.structure.size <= EASY_DIM
         )
-        if (is_quick and best.khat <= _HOPELESS) or len(self.report.modes) != 1:
+        if (is_quick and best.khat <= HOPELESS) or len(self.report.modes) != 1:
             return best.posterior
         # And a guide that is far off bends the space; what the start found does not.
         mode = self.report.modes[0]

@@ -22,6 +22,7 @@ from softcvi.guides import (
 )
 from softcvi.posterior import Posterior
 from softcvi.targets import AbstractTarget
+from softcvi.targets._numpy_random import numpy_generator
 from softcvi.targets._rarely import rarely_run
 
 STARTUP_SHARE = 0.1
@@ -64,7 +65,7 @@ def explore(
             f"{target.structure.size} parameters are too many for Newton paths: "
             "start-up by label ESS",
         )
-    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
+    rng = numpy_generator(key)
 
     def look() -> tuple[list[Moments], int]:
         log_density = lambda x: _log_densities(jnp.asarray(x), target)  # noqa: E731

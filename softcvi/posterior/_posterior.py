@@ -18,6 +18,7 @@ from softcvi.posterior._importance import (
     resample_index,
 )
 from softcvi.targets import AbstractSpace, AbstractTarget, SpaceOfModel
+from softcvi.targets._numpy_random import numpy_generator
 from softcvi.targets._rarely import rarely_run
 
 
@@ -119,7 +120,7 @@ class Posterior:
             proposals: Draws of the guide to choose from, four times n by default.
         """
         sample = self.importance(key, 4 * n if proposals is None else proposals)
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)).tolist())
+        rng = numpy_generator(key)
         index = resample_index(rng, sample.log_weights, n)
         # NumPy's indexing is not compiled anew for each shape.
         return jax.tree_util.tree_map(
