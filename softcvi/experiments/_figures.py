@@ -92,6 +92,8 @@ def metrics_figure(
 def particles_figure(records: Sequence[Record]) -> "Figure":
     """Log probability and run time against the number of particles.
 
+    Lines leave the lower edge where a method fails by far more than the others differ.
+
     Args:
         records: Records of runs that differ in their number of particles.
 
@@ -108,6 +110,7 @@ def particles_figure(records: Sequence[Record]) -> "Figure":
     for column, task in zip(axes.T, tasks, strict=True):
         groups = by_method(record for record in records if record["task"] == task)
         column[0].set_title(get_task(task).title)
+        everything = []
         for method, group in groups.items():
             particles = sorted({record["num_particles"] for record in group})
             scores, seconds = [], []
@@ -119,6 +122,8 @@ def particles_figure(records: Sequence[Record]) -> "Figure":
             colour = METHOD_COLOURS[method]
             column[0].plot(particles, scores, "o-", color=colour, markersize=3)
             column[1].plot(particles, seconds, "o-", color=colour, markersize=3)
+            everything += scores
+        column[0].set_ylim(*_shown_range(everything))
         for axis in column:
             axis.set_xscale("log", base=2)
         column[1].set_yscale("log")
@@ -127,6 +132,16 @@ def particles_figure(records: Sequence[Record]) -> "Figure":
     axes[1, 0].set_ylabel("seconds for all runs,\nwithout compilation")
     draw_legend(figure, by_method(records))
     return figure
+
+
+def _shown_range(scores: Sequence[float]) -> tuple[float | None, float | None]:
+    """Where to cut an axis so that failures do not hide all differences."""
+    best = max(scores)
+    below = best - np.asarray(scores)
+    reach = 6 * float(np.median(below))
+    if not 0 < reach < below.max():
+        return None, None
+    return best - reach, best + 0.1 * reach
 
 
 def slcp_figure(draws: dict[str, list[Draws]], references: list[Draws]) -> "Figure":

@@ -36,6 +36,7 @@ _MAKERS: dict[str, Callable[[int, NegativeName], AbstractObjective]] = {
 
 METHODS = tuple(_MAKERS)
 PAPER_METHODS = ("softcvi-0.75", "softcvi-1", "snis-fkl", "elbo")
+WITHOUT_NEGATIVE = tuple(name for name in METHODS if not name.startswith("softcvi"))
 
 
 def get_objective(

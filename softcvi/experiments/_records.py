@@ -32,6 +32,7 @@ class Records:
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.path = self.folder / FILE_NAME
+        self._read: tuple[tuple[int, int, int], list[dict[str, Any]]] | None = None
 
     def all(self) -> list[dict[str, Any]]:
         """Every record.
@@ -43,6 +44,14 @@ class Records:
         """
         if not self.path.is_file():
             return []
+        # A figure looks for a hundred pieces; every change replaces the file.
+        stat = self.path.stat()
+        version = stat.st_ino, stat.st_mtime_ns, stat.st_size
+        if self._read is None or self._read[0] != version:
+            self._read = version, self._parsed()
+        return list(self._read[1])
+
+    def _parsed(self) -> list[dict[str, Any]]:
         lines = self.path.read_text().splitlines()
         try:
             return [json.loads(line) for line in lines if line.strip()]

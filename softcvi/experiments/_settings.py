@@ -3,7 +3,11 @@
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from softcvi.experiments._methods import NegativeName, get_objective
+from softcvi.experiments._methods import (
+    WITHOUT_NEGATIVE,
+    NegativeName,
+    get_objective,
+)
 from softcvi.experiments.references import SOURCES, get_source
 from softcvi.experiments.tasks import get_task
 
@@ -52,6 +56,8 @@ class Settings:
     def identity(self, task: str, method: str) -> dict[str, Any]:
         """What tells the records of one piece from all others.
 
+        Methods without a negative are the same fits whatever it is, and not run twice.
+
         Args:
             task: The task's name.
             method: The method's name.
@@ -60,7 +66,10 @@ class Settings:
             >>> sorted(Settings().identity("slcp", "elbo"))[:3]
             ['method', 'negative', 'num_particles']
         """
-        return {"task": task, "method": method, **asdict(self)}
+        settings = asdict(self)
+        if method in WITHOUT_NEGATIVE:
+            settings["negative"] = "proposal"
+        return {"task": task, "method": method, **settings}
 
     def with_(self, **changes: Any) -> "Settings":
         """A copy with some settings changed.

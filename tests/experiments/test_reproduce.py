@@ -186,6 +186,12 @@ def test_particles_figure_and_its_variants(tmp_path):
     assert combinations == {(2, "proposal"), (8, "posterior")}
 
 
+def test_the_negative_does_not_repeat_methods_that_have_none():
+    plain, other = Settings(), Settings(negative="posterior")
+    assert plain.identity("slcp", "elbo") == other.identity("slcp", "elbo")
+    assert plain.identity("slcp", "softcvi-1") != other.identity("slcp", "softcvi-1")
+
+
 def test_limit_is_close_to_what_eight_schools_can_reach():
     task = EightSchools()
     data = task.data(jr.key(0), [0], BuiltinReferences())

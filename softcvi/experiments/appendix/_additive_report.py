@@ -96,7 +96,8 @@ def rates_table(records: Sequence[Record]) -> str:
         >>> rates_table([]).splitlines()[0][:20]
         '| method | width | r'
     """
-    header = ["method", "width", "rate", "best validation", "median best step"]
+    header = ["method", "width", "rate", "best validation", "mean validation"]
+    header += ["median best step", "published within two errors"]
     names = [*_METRICS, "log_predictive_density"]
     lines = []
     for (method, width), group in _groups(records).items():
@@ -108,7 +109,9 @@ def rates_table(records: Sequence[Record]) -> str:
                     str(width),
                     f"{rate:g}",
                     f"{max(record['validation_score'] for record in here):.3f}",
+                    _mean_and_error(here, "validation_score"),
                     f"{np.median([record['best_step'] for record in here]):.0f}",
+                    _num_published(here, PUBLISHED.get((method, width))),
                     *(_mean_and_error(here, name) for name in names),
                 ]
             )
@@ -177,6 +180,19 @@ def _groups(records: Sequence[Record]) -> dict[tuple[str, int], list[Record]]:
     for record in records:
         groups.setdefault((record["method"], record["width"]), []).append(record)
     return groups
+
+
+def _num_published(
+    records: Sequence[Record], published: Sequence[tuple[float, float]] | None
+) -> str:
+    """How many published means are within two published standard errors of ours."""
+    if published is None:
+        return "-"
+    near = [
+        abs(np.mean([record[name] for record in records]) - mean) <= 2 * error
+        for name, (mean, error) in zip(_METRICS, published, strict=True)
+    ]
+    return f"{sum(near)} of {len(near)}"
 
 
 def _mean_and_error(records: Sequence[Record], name: str) -> str:
