@@ -66,11 +66,11 @@ def garch_variances(
         >>> [round(float(v), 2) for v in garch_variances(x, jnp.ones(2))]
         [1.6, 2.14]
     """
-    shocks = x["alpha0"] + x["alpha1"] * (previous - x["mu"]) ** 2
-    variances = shocks.at[0].add(x["beta1"] * _FIRST_VARIANCE)
-    decay, reach = x["beta1"], 1
+    time, decay, reach = jnp.arange(len(previous)), x["beta1"], 1
+    before = jnp.where(time == 0, decay * _FIRST_VARIANCE, 0.0)
+    variances = x["alpha0"] + x["alpha1"] * (previous - x["mu"]) ** 2 + before
     while reach < len(previous):
-        earlier = jnp.pad(variances[:-reach], (reach, 0))
+        earlier = jnp.where(time < reach, 0.0, jnp.roll(variances, reach))
         variances = variances + decay * earlier
         decay, reach = decay**2, 2 * reach
     return variances
