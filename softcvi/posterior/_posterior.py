@@ -1,6 +1,9 @@
 """The fitted posterior: what the user keeps."""
 
+import itertools
+import math
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -73,11 +76,11 @@ class Posterior:
         """
         if n < 1:
             raise ValueError(f"n: at least one draw; got {n}.")
-        pieces = [
+        pieces = (
             _draw(self.guide, self.space, self.target, key, piece, condition)
             for piece in self._pieces(np.arange(n))
-        ]
-        return _join(pieces)
+        )
+        return _join(pieces, n)
 
     def log_prob(self, draws: PyTree, *, condition: PyTree = None) -> Array:
         """Log density of the guide at draws, in model coordinates.
@@ -97,11 +100,11 @@ class Posterior:
     def importance(self, key: PRNGKeyArray, n: int = 4000) -> ImportanceSample:
         """Draws with log densities, Pareto smoothed weights and k-hat."""
         target = self._needs_target("importance weights")
-        pieces = [
+        pieces = (
             _weigh(self.guide, target, key, piece)
             for piece in self._pieces(np.arange(n))
-        ]
-        draws, particles, log_p, log_q = _join(pieces)
+        )
+        draws, particles, log_p, log_q = _join(pieces, n)
         log_p, log_q = np.asarray(log_p, np.float64), np.asarray(log_q, np.float64)
         log_weights, khat = psis(log_p - log_q)
         evidence = log_mean_weight(log_p - log_q)
@@ -224,10 +227,29 @@ def _described(target, guide, x):
     return dict(zip(guide.structure.names, leaves, strict=True))
 
 
-def _join(pieces: list) -> Any:
-    if len(pieces) == 1:
-        return pieces[0]
-    return jax.tree_util.tree_map(lambda *leaves: jnp.concatenate(leaves), *pieces)
+def _join(pieces: Iterator, n: int) -> Any:
+    """Pieces as one, each written to its place and dropped before the next is made."""
+    first = next(pieces)
+    leaves, treedef = jax.tree_util.tree_flatten(first)
+    if len(leaves[0]) == n:
+        return first
+    whole = [_aligned((n, *leaf.shape[1:]), leaf.dtype) for leaf in leaves]
+    begin = 0
+    for piece in itertools.chain([first], pieces):
+        leaves = jax.tree_util.tree_leaves(piece)
+        end = begin + len(leaves[0])
+        for out, leaf in zip(whole, leaves, strict=True):
+            out[begin:end] = leaf
+        begin = end
+    return jax.tree_util.tree_unflatten(treedef, [jnp.asarray(out) for out in whole])
+
+
+def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An empty array that a CPU device takes over as it is, without a copy."""
+    size = math.prod(shape) * dtype.itemsize
+    room = np.empty(size + 64, np.uint8)
+    offset = -room.ctypes.data % 64
+    return room[offset : offset + size].view(dtype).reshape(shape)
 
 
 def load(path: str | os.PathLike, target: AbstractTarget | None = None) -> Posterior:

@@ -53,31 +53,22 @@ def _trusted(task: str, way: str, seed: str, quick: str) -> dict[str, Any]:
         target, guide, _ = paper_problem(task)
         setup = time.perf_counter() - began
         result = softcvi.fit(fit_key, target, guide, progress=False, **settings)
+        chain, name = None, result.choices.get("guide")
     else:
+        from softcvi.adapters import from_numpyro
         from softcvi.experiments.bench._problems import get_problem
 
         problem = get_problem(task)
         setup = time.perf_counter() - began
-        from softcvi.adapters import from_numpyro
-
         target = from_numpyro(problem.model, *problem.args)
-        result = _climb(fit_key, target, settings)
-    khat = float(result.posterior.importance(check_key, 4_000).khat)
-    return {
-        "checks": {"khat": khat},
-        "guide": result.choices.get("guide"),
-        "seconds_setup": setup,
-    }
-
-
-def _climb(key, target, settings: dict[str, Any]):
-    import softcvi
-
-    # Older versions have no ladder of guides; a plain fit chooses one.
-    fit_until = getattr(softcvi, "fit_until", None)
-    if fit_until is None or settings:
-        return softcvi.fit(key, target, progress=False, **settings)
-    return fit_until(key, target, khat=0.7)
+        answer = softcvi.fit_until(fit_key, target, progress=False, **settings)
+        result, chain, name = answer.result, answer.chain, answer.rungs[-1].name
+    if chain is None:
+        khat = float(result.posterior.importance(check_key, 4_000).khat)
+        checks = {"khat": khat}
+    else:
+        checks = {"rhat": chain.rhat, "ess": chain.ess, "divergent": chain.divergences}
+    return {"checks": checks, "guide": name, "seconds_setup": setup}
 
 
 def _nuts(task: str, method: str, seed: str, quick: str) -> dict[str, Any]:
