@@ -6,11 +6,14 @@ uses the program that is already compiled.
 
 import functools
 from abc import abstractmethod
+from typing import TYPE_CHECKING
 
 import equinox as eqx
 import jax.numpy as jnp
-import optax
 from jaxtyping import Array, Float, PyTree
+
+if TYPE_CHECKING:  # and imported where it is used, for a quick start
+    import optax
 
 # The paper's. Where the posterior is narrow every gradient is longer than this, and the
 # mean of clipped gradients is not zero where the mean gradient is.
@@ -108,7 +111,9 @@ class AbstractOptimizer(eqx.Module):
 
 
 @functools.cache
-def _adam() -> optax.GradientTransformation:
+def _adam() -> "optax.GradientTransformation":
+    import optax
+
     # One instance, so that all fits share compiled programs.
     return optax.scale_by_adam()
 
@@ -150,13 +155,15 @@ class OptaxOptimizer(AbstractOptimizer):
         >>> optimizer = softcvi.fitting.OptaxOptimizer(optax.sgd(0.1))
     """
 
-    transform: optax.GradientTransformation = eqx.field(static=True)
+    transform: "optax.GradientTransformation" = eqx.field(static=True)
     flat: bool = eqx.field(static=True, default=False)
 
     def init(self, params):
         return self.transform.init(params)
 
     def update(self, grads, state, params, step, total):
+        import optax
+
         updates, state = self.transform.update(grads, state, params)
         return optax.apply_updates(params, updates), state
 

@@ -3,10 +3,11 @@
 import sys
 import time
 from abc import abstractmethod
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+if TYPE_CHECKING:  # and imported where it is used, for a quick start
+    from rich.console import Console
+    from rich.progress import Progress
 
 
 class AbstractReporter:
@@ -68,11 +69,13 @@ class Bar(AbstractReporter):
         >>> reporter = softcvi.fitting.Bar()
     """
 
-    def __init__(self, console: Console | None = None):
-        self.console = Console(stderr=True) if console is None else console
+    def __init__(self, console: "Console | None" = None):
+        self.console = _standard_error() if console is None else console
         self._progress: Progress | None = None
 
     def begin(self, description: str, total: int) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
@@ -145,6 +148,12 @@ def as_reporter(progress: bool | AbstractReporter) -> AbstractReporter:
         return progress
     if not progress:
         return Silent()
-    console = Console(stderr=True)
+    console = _standard_error()
     interactive = console.is_terminal or console.is_jupyter
     return Bar(console) if interactive else Silent()
+
+
+def _standard_error() -> "Console":
+    from rich.console import Console
+
+    return Console(stderr=True)

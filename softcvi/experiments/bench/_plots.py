@@ -36,7 +36,16 @@ def _figure(panels: int, width: float = 5.4, height: float = 4.2):
     return figure, list(axes)
 
 
-def _bars(axis, labels: list[str], values: list[float], title: str, xlabel: str):
+def _bars(
+    axis,
+    labels: list[str],
+    values: list[float],
+    title: str,
+    xlabel: str,
+    log: bool = False,
+):
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     colours = [_OURS if "softcvi" in label else _THEIRS for label in labels]
     rows = np.arange(len(labels))
     axis.barh(rows, values, color=colours, height=0.7)
@@ -48,6 +57,11 @@ def _bars(axis, labels: list[str], values: list[float], title: str, xlabel: str)
     axis.invert_yaxis()
     axis.margins(x=0.15)
     axis.set(title=title, xlabel=xlabel)
+    if log:
+        axis.set_xscale("log")
+        axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.xaxis.set_minor_formatter(NullFormatter())
 
 
 def draw_peers(payload: Payload, path: Path) -> None:
@@ -66,8 +80,8 @@ def draw_peers(payload: Payload, path: Path) -> None:
         rows = [row for row in problem["rows"] if row["status"] == "ok"]
         labels = [row["label"] for row in rows]
         ratios = [row["ratio"] for row in rows]
-        _bars(axis, labels, ratios, problem["title"], "time of a step, ours = 1")
-        axis.set_xscale("log")
+        title = problem["title"]
+        _bars(axis, labels, ratios, title, "time of a step, ours = 1", log=True)
     for axis, task in zip(axes[len(problems) :], tasks, strict=False):
         rows = [row for row in raced if row["task"] == task]
         labels = [
@@ -150,16 +164,17 @@ def draw_figure(payload: Payload, path: Path) -> None:
     """
     one = payload["parts"].get("one", [])
     many = payload["parts"].get("many", {"rows": []})["rows"]
-    figure, axes = _figure(2)
-    titles = [get_task(row["task"]).title for row in one]
+    figure, axes = _figure(bool(one) + bool(many))
+    panels = iter(axes)
     if one:
-        _bars(axes[0], titles, [r["us_a_step"] for r in one], "one fit", "us a step")
+        titles = [get_task(row["task"]).title for row in one]
+        costs = [row["us_a_step"] for row in one]
+        _bars(next(panels), titles, costs, "one fit", "us a step", log=True)
     if many:
         labels = [f"{get_task(r['task']).title}, {r['method']}" for r in many]
         title = f"{many[0]['fits']} fits at once"
-        _bars(axes[1], labels, [r["us_a_step"] for r in many], title, "us a step")
-    for axis in axes[:2]:
-        axis.set_xscale("log")
+        costs = [row["us_a_step"] for row in many]
+        _bars(next(panels), labels, costs, title, "us a step", log=True)
     figure.savefig(path, dpi=130)
 
 
