@@ -29,12 +29,12 @@ class LoopState(eqx.Module):
         params: Trainable arrays, one flat vector or the guide's own tree.
         optimizer_state: State of the optimiser.
         history: Sums of excess, label ESS, ELBO, usable steps and bad log densities,
-            for each part of the run.
+            for each part of the run; within a part, its sums alone.
     """
 
     params: PyTree
     optimizer_state: PyTree
-    history: Float[Array, "rows 5"]
+    history: Float[Array, "*rows 5"]
 
     @property
     def num_bad(self) -> int:
@@ -141,9 +141,26 @@ def advance(
 
     Products are computed in full precision: accelerators round them to 10 bits by
     default, which is enough for a network and too little for a log density.
+
+    The steps of one row of the history are a loop of their own that knows this row
+    alone: XLA's CPU runs a loop whose arrays are all small without its thread pool,
+    and the whole history is not small. Eight schools' step takes 17 us instead of 42.
     """
+    every = run.record_every
+
+    def fill(row, state: LoopState) -> LoopState:
+        empty = jnp.zeros_like(state.history[0])
+        inner = jax.lax.fori_loop(
+            jnp.maximum(start, row * every),
+            jnp.minimum(stop, (row + 1) * every),
+            lambda i, s: one_step(s, i, run),
+            LoopState(state.params, state.optimizer_state, empty),
+        )
+        history = state.history.at[row].add(inner.history)
+        return LoopState(inner.params, inner.optimizer_state, history)
+
     with jax.default_matmul_precision("highest"):
-        return jax.lax.fori_loop(start, stop, lambda i, s: one_step(s, i, run), state)
+        return jax.lax.fori_loop(start // every, -(-stop // every), fill, state)
 
 
 @on_device
@@ -192,7 +209,7 @@ def one_step(state: LoopState, step: Int[Array, ""], run: Run) -> LoopState:
     return LoopState(
         params=params,
         optimizer_state=optimizer_state,
-        history=state.history.at[step // run.record_every].add(row),
+        history=state.history + row,
     )
 
 
