@@ -120,8 +120,7 @@ def assess(
     correction = _largest_correction(sample)
     if not correction < _CAUTION_SHIFT:
         doubtful.append(
-            f"importance weights move a mean by {correction:.2f} standard deviations: "
-            "use posterior.resample"
+            f"importance weights move a mean by {correction:.2f} standard deviations"
         )
     if chain_shift is not None and not chain_shift < _BAD_SHIFT:
         bad.append(
@@ -149,9 +148,7 @@ def assess(
         "start_disagreement": start_disagreement,
     }
     level = "not trusted" if bad else "caution" if doubtful else "trusted"
-    reasons = tuple(bad + doubtful) or (
-        f"k-hat {sample.khat:.2f}, {share:.0%} of the draws carry weight",
-    )
+    reasons = tuple(bad + doubtful) or (_nothing_against(sample.khat, share),)
     return Verdict(
         level=level,
         reasons=reasons,
@@ -159,6 +156,13 @@ def assess(
         ess_share=float(share),
         evidence={k: float(v) for k, v in numbers.items() if v is not None},
     )
+
+
+def _nothing_against(khat: float, share: float) -> str:
+    weight = f"{share:.0%} of the draws carry weight"
+    if share > _EVEN_WEIGHTS and khat > GOOD_KHAT:
+        return f"{weight}, so evenly that k-hat ({khat:.2f}) says nothing"
+    return f"k-hat {khat:.2f}, {weight}"
 
 
 def _largest_correction(sample: ImportanceSample) -> float:

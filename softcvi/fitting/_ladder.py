@@ -77,8 +77,9 @@ class LadderResult:
 
     def summary(self) -> str:
         """Each rung in a line, then the summary of the fit."""
+        width = max(len(rung.name) for rung in self.rungs)
         lines = [
-            f"{rung.name:<28} {rung.seconds:6.1f} s  {rung.verdict}"
+            f"{rung.name:<{width}} {rung.seconds:6.1f} s  {rung.verdict}"
             for rung in self.rungs
         ]
         return "\n".join([*lines, "", self.result.summary()])
@@ -105,7 +106,7 @@ def fit_until(
     Args:
         key: Random key.
         target: The posterior.
-        khat: k-hat that an accepted guide must stay below.
+        khat: k-hat that an accepted guide must stay below; it must be trusted besides.
         budget: Seconds after which no further rung is begun.
         steps: Optimisation steps of the first rung; later ones take as many or more.
         progress: Show progress on a terminal; or a reporter.

@@ -121,6 +121,7 @@ class Climb:
             # Without a gradient the start is the first part of the fit.
             start=None if self.report.modes else "auto",
             steps=self.steps,
+            choices={"start": self.report.reason, "guide": why},
         ):
             return True
         if not self.report.modes:
@@ -162,6 +163,7 @@ class Climb:
                 objective=SoftCVI(num_particles=particles),
                 steps=factor * self.steps,
                 start=None,
+                choices={"start": "the moments of the rung before", "guide": name},
             ):
                 return True
         return False
@@ -211,9 +213,10 @@ class Climb:
         assert guide is not None  # normals know how
         return Posterior(guide, self.target)
 
-    def _attempt(self, name: str, **arguments) -> bool:
+    def _attempt(self, name: str, choices: dict[str, str], **arguments) -> bool:
         began = time.perf_counter()
         result = fit(target=self.target, progress=self.progress, **arguments)
+        result = dataclasses.replace(result, choices=choices)
         return self._judge(name, result, began)
 
     def _judge(self, name: str, result: FitResult, began: float) -> bool:

@@ -69,9 +69,11 @@ class DensityTarget(AbstractTarget):
         self.structure = as_structure(like)
         self.space = ModelSpace() if space is None else space
         self.observed = observed
-        self.has_gradient = self.structure.is_continuous
         self.initial = initial
         self.describe_with = describe_with
+        self.has_gradient = self.structure.is_continuous and _can_differentiate(
+            self.log_density, self.structure.like
+        )
 
     def log_density(self, particle: PyTree, data: Any = None) -> Scalar:
         x, log_det = self.space.to_model_and_log_det(particle)
@@ -92,3 +94,17 @@ class DensityTarget(AbstractTarget):
         frozen = jax.tree_util.tree_map(lambda _: False, self)
         model = jax.tree_util.tree_map(eqx.is_inexact_array, self.log_prob)
         return eqx.tree_at(lambda t: t.log_prob, frozen, model)
+
+
+def _can_differentiate(log_density: Callable, like: PyTree) -> bool:
+    """Whether JAX has a gradient: not of callbacks, nor of loops that end by chance."""
+    try:
+        eqx.filter_eval_shape(jax.grad(log_density), like)
+    except Exception:
+        try:
+            eqx.filter_eval_shape(log_density, like)
+        except Exception:
+            # Wrong altogether, which is for the checks of a fit to explain.
+            return True
+        return False
+    return True

@@ -124,6 +124,21 @@ def test_the_verdict_reads_more_than_khat(posteriors):
     assert fine.trusted
 
 
+def test_khat_of_even_weights_is_no_reason():
+    rng = np.random.default_rng(0)
+    log_weights = np.zeros(1_000)
+    log_weights[:30] = 0.3 * rng.pareto(1.0, 30).clip(0, 3)
+    sample = ImportanceSample(
+        draws={"x": rng.normal(size=1_000)},
+        log_p=log_weights, log_q=np.zeros(1_000),
+        log_weights=log_weights - np.log(np.exp(log_weights).sum()),
+        khat=1.0, log_evidence=0.0,
+    )  # fmt: skip
+    verdict = diagnostics.assess(sample)
+    assert verdict.trusted and verdict.has_even_weights
+    assert "says nothing" in str(verdict)
+
+
 def test_constants_among_the_draws_are_not_moved_by_weights():
     """As on the diagonal of a correlation matrix: only rounding differs."""
     rng = np.random.default_rng(0)

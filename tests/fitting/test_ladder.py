@@ -23,6 +23,7 @@ def test_a_skewed_posterior_is_answered_by_weighted_draws_of_a_t():
     assert answer.trusted
     assert answer.chain is None
     assert [rung.name for rung in answer.rungs] == ["full-rank Student's t"]
+    assert answer.result.choices["guide"].startswith("full-rank Student's t")
     n = 10_000
     x = np.asarray(answer.sample(jax.random.key(1), n)["x"])
     sd = np.sqrt(0.2838)
