@@ -11,6 +11,11 @@ import numpy as np
 from softcvi.cli._errors import CommandError
 
 ENDINGS = (".json", ".csv", ".npz")
+_REMEDIES = {
+    "json": "Mend it there; python -m json.tool {path} checks it.",
+    "csv": "It needs a line of names and lines of numbers, in UTF-8.",
+    "npz": "Write it with numpy.savez, from arrays of numbers.",
+}
 
 
 def read_data(path: Path) -> dict[str, Any]:
@@ -38,8 +43,11 @@ def read_data(path: Path) -> dict[str, Any]:
     except CommandError:
         raise
     except (ValueError, OSError, LookupError) as error:
-        what = path.suffix[1:].upper()
-        raise CommandError(f"{path}: not a readable {what} file ({error}).") from error
+        ending = path.suffix[1:].lower()
+        raise CommandError(
+            f"{path}: not a readable {ending.upper()} file ({error}).\n"
+            f"{_REMEDIES[ending].format(path=path)}"
+        ) from error
 
 
 def read_draws(path: Path) -> dict[str, np.ndarray]:
@@ -111,24 +119,49 @@ def _as_value(path: Path, name: str, value: Any) -> Any:
 
 def _read_csv(path: Path) -> dict[str, Any]:
     with path.open(newline="", encoding="utf-8-sig") as handle:
-        rows = [row for row in csv.reader(handle) if row]
-    header, body = rows[0], rows[1:]
-    if any(len(row) != len(header) for row in body):
-        line = next(i for i, row in enumerate(body, 2) if len(row) != len(header))
-        raise CommandError(f"{path}: line {line} has another length than the header.")
-    return {
-        name.strip(): _as_numbers([row[i].strip() for row in body])
-        for i, name in enumerate(header)
-    }
+        reader = csv.reader(handle)
+        rows = [(reader.line_num, row) for row in reader if row]
+    if not rows:
+        raise ValueError("it is empty")
+    (_, header), *body = rows
+    for line, row in body:
+        if len(row) != len(header):
+            raise CommandError(
+                f"{path}: line {line} has {len(row)} values, the header {len(header)}. "
+                "Mend the line."
+            )
+    columns: dict[str, Any] = {}
+    for i, name in enumerate(header):
+        cells = [(line, row[i].strip()) for line, row in body]
+        columns[name.strip()] = _as_numbers(path, name.strip(), cells)
+    return columns
 
 
-def _as_numbers(cells: list[str]) -> np.ndarray:
+def _as_numbers(path: Path, name: str, cells: list[tuple[int, str]]) -> np.ndarray:
+    """Whole numbers, numbers or, if not one cell is a number, text."""
+    texts = [text for _, text in cells]
     for kind in (int, float):
         try:
-            return np.array([kind(cell) for cell in cells])
+            return np.array([kind(text) for text in texts])
         except ValueError:
             continue
-    return np.array(cells)
+    odd = [(line, text) for line, text in cells if not _is_number(text)]
+    if len(odd) < len(cells):
+        line, text = odd[0]
+        what = f"holds '{text}'" if text else "is empty"
+        raise CommandError(
+            f"{path}: column '{name}' {what} in line {line}: remove the row or give a "
+            "number."
+        )
+    return np.array(texts)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _read_npz(path: Path) -> dict[str, Any]:

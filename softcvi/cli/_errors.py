@@ -3,6 +3,8 @@
 import traceback
 from pathlib import Path
 
+from softcvi.cli._flags import in_flags
+
 OK, FAILURE, USAGE, INTERRUPTED = 0, 1, 2, 130
 _MAX_CHARS = 600
 
@@ -32,7 +34,7 @@ def explain(error: Exception) -> tuple[str, int]:
 
     Example:
         >>> explain(ValueError("steps: at least one; got 0."))
-        ('steps: at least one; got 0.', 2)
+        ('--steps: at least one; got 0.', 2)
     """
     text = _short(str(error))
     if isinstance(error, CommandError):
@@ -43,7 +45,7 @@ def explain(error: Exception) -> tuple[str, int]:
         return f"{error.filename}: {(error.strerror or text).lower()}", USAGE
     if isinstance(error, ValueError | TypeError | OSError):
         # The library's own messages name the argument and the remedy.
-        return text or type(error).__name__, USAGE
+        return in_flags(text) or type(error).__name__, USAGE
     name = type(error).__name__
     return f"{name}: {text}" if text else name, FAILURE
 

@@ -20,6 +20,9 @@ files written to --out:
   result.json        verdict, estimates, history, settings and versions
   report.html        all of it to look at
 
+exit code: 0 also for an answer that is not trusted; a script looks at the verdict:
+  softcvi fit model.py:model --quiet --json | jq -e '.level == "trusted"'
+
 examples:
   softcvi fit model.py:model --data data.json
   softcvi fit model.py:model --data data.csv --guide flow --steps 20000 --out flow
@@ -37,6 +40,7 @@ _GUIDES = (
 )
 _OBJECTIVES = ("softcvi", "elbo", "snis-fkl")
 DEFAULT_PARTICLES = 8
+DEFAULT_ALPHA = 0.75
 
 
 def add_fit_parser(commands) -> None:
@@ -59,7 +63,9 @@ def add_fit_parser(commands) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("model", metavar="FILE.py:NAME", help="the model")
+    parser.add_argument(
+        "model", metavar="FILE.py:NAME", help="the model (:model if NAME is left out)"
+    )
     parser.add_argument(
         "--data", type=Path, metavar="FILE", help="data: JSON, CSV or NPZ, by name"
     )
@@ -77,7 +83,9 @@ def add_fit_parser(commands) -> None:
         "--objective", choices=_OBJECTIVES, default="softcvi", help="(%(default)s)"
     )
     method.add_argument(
-        "--alpha", type=float, help="SoftCVI's negative: proposal to this power (0.75)"
+        "--alpha",
+        type=float,
+        help=f"SoftCVI's negative: proposal to this power ({DEFAULT_ALPHA})",
     )
     method.add_argument(
         "--particles", type=int, metavar="K", help=f"a step ({DEFAULT_PARTICLES})"

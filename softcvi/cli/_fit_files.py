@@ -3,6 +3,7 @@
 import argparse
 import hashlib
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from softcvi.report import FitView, save_fit, write_report
 
 CHECKPOINT = "checkpoint.npz"
 CHAIN = "chain.npz"
-_RESULT = "result.json"
-_KEPT = ("guide", "objective", "alpha", "particles", "steps", "seed", "starts",
+RESULT = "result.json"
+_KEPT = ("kind", "guide", "objective", "alpha", "particles", "steps", "seed", "starts",
          "until_khat", "x64")  # fmt: skip
 
 
@@ -32,8 +33,9 @@ def check_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
     """
     if folder.exists() and not folder.is_dir():
         raise CommandError(f"--out {folder}: is a file. Give a folder.")
+    _check_writable(folder)
     checkpoint = folder / CHECKPOINT
-    taken = checkpoint.exists() or (folder / _RESULT).exists()
+    taken = checkpoint.exists() or (folder / RESULT).exists()
     if resume and not taken:
         raise CommandError(
             f"--resume: nothing to go on from in {folder}. Check --out, or leave out "
@@ -46,7 +48,21 @@ def check_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
         )
     if overwrite and not resume:
         checkpoint.unlink(missing_ok=True)
-        (folder / _RESULT).unlink(missing_ok=True)
+        (folder / RESULT).unlink(missing_ok=True)
+
+
+def _check_writable(folder: Path) -> None:
+    """Try a file there, or where the folder would be: permissions do not tell all."""
+    places = (folder, *folder.absolute().parents)
+    place = next(place for place in places if place.exists())
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise CommandError(
+            f"--out {folder}: cannot be written ({why}). Give another folder."
+        ) from error
 
 
 def is_finished(folder: Path) -> bool:
@@ -59,7 +75,7 @@ def is_finished(folder: Path) -> bool:
         >>> is_finished(Path("no-such-folder"))
         False
     """
-    path = folder / _RESULT
+    path = folder / RESULT
     if not path.exists() or (folder / CHECKPOINT).exists():
         return False
     return json.loads(path.read_text(encoding="utf-8")).get("status") == "finished"

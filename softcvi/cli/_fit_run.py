@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ import numpy as np
 import softcvi
 from softcvi import guides
 from softcvi.cli._data import read_data, read_draws
-from softcvi.cli._errors import FAILURE, INTERRUPTED, OK, CommandError, in_file
-from softcvi.cli._fit import DEFAULT_PARTICLES
+from softcvi.cli._errors import FAILURE, INTERRUPTED, OK, CommandError
+from softcvi.cli._fit import DEFAULT_ALPHA, DEFAULT_PARTICLES
 from softcvi.cli._fit_files import (
     CHAIN,
     CHECKPOINT,
@@ -22,7 +23,11 @@ from softcvi.cli._fit_files import (
     settings_of,
     write_all,
 )
+from softcvi.cli._fit_record import check_same
+from softcvi.cli._fit_reference import matched_reference
+from softcvi.cli._model_error import model_error
 from softcvi.cli._model_file import load_target, split_name
+from softcvi.cli._observed import is_prior
 from softcvi.cli._terminal import make_reporter, say
 from softcvi.fitting import LadderResult
 from softcvi.report import FitView, as_json
@@ -52,26 +57,16 @@ def run_fit(args: argparse.Namespace) -> int:
     """
     path, name = split_name(args.model)
     check_folder(args.out, resume=args.resume, overwrite=args.overwrite)
-    if args.resume and is_finished(args.out):
-        say(f"{args.out}: this fit is finished already", quiet=args.quiet)
-        return OK
-    reference = None if args.reference is None else read_draws(args.reference)
-    data = {} if args.data is None else read_data(args.data)
-    objective = _objective(args)
-    target = load_target(path, name, data, args.kind)
-    try:
-        answer = _fit(args, target, objective)
-    except KeyboardInterrupt:
-        raise
-    except Exception as error:
-        where = in_file(error, path.resolve())
-        if where is None:
-            raise
-        raise CommandError(where, FAILURE) from error
+    if args.resume:
+        check_same(args.out, settings_of(args, path, name))
+        if is_finished(args.out):
+            say(f"{args.out}: this fit is finished already", quiet=args.quiet)
+            return OK
+    answer, reference = _answer(args, path, name)
     ladder = answer if isinstance(answer, LadderResult) else None
     result = answer.result if isinstance(answer, LadderResult) else answer
     if result.steps == 0:
-        raise CommandError("interrupted before the first step", INTERRUPTED)
+        _refuse_nothing(result, f"{path.name}:{name}")
     view = FitView.from_result(
         result,
         name=_label(args),
@@ -98,6 +93,39 @@ def run_fit(args: argparse.Namespace) -> int:
     return _CODES.get(result.status, OK)
 
 
+def _answer(
+    args: argparse.Namespace, path: Path, name: str
+) -> tuple[softcvi.FitResult | LadderResult, dict[str, np.ndarray] | None]:
+    """The fit, and the draws to set beside it."""
+    data = {} if args.data is None else read_data(args.data)
+    source = "--data" if args.data is None else args.data.name
+    draws = None if args.reference is None else read_draws(args.reference)
+    objective = _objective(args)
+    target = load_target(path, name, data, args.kind, source)
+    if not args.quiet and is_prior(target):
+        print(
+            f"note: {path.name}:{name} observes nothing with these data; the answer is "
+            "the prior",
+            file=sys.stderr,
+        )
+    reference = None
+    if draws is not None:
+        reference = matched_reference(args.reference, draws, target, args.quiet)
+    try:
+        return _fit(args, target, objective), reference
+    except Exception as error:
+        explained = model_error(error, path, name, data, source)
+        if explained is error:
+            raise
+        raise explained from error
+
+
+def _refuse_nothing(result: softcvi.FitResult, where: str) -> None:
+    if result.status == "failed":
+        raise CommandError(f"{where}: {result.message}", FAILURE)
+    raise CommandError("interrupted before the first step", INTERRUPTED)
+
+
 def _label(args: argparse.Namespace) -> str:
     names = {"softcvi": "SoftCVI", "elbo": "ELBO", "snis-fkl": "SNIS-fKL"}
     return names[args.objective]
@@ -111,7 +139,7 @@ def _objective(args: argparse.Namespace) -> softcvi.objectives.AbstractObjective
         return softcvi.ELBO(particles)
     if args.objective == "snis-fkl":
         return softcvi.SNISForwardKL(particles)
-    alpha = 0.75 if args.alpha is None else args.alpha
+    alpha = DEFAULT_ALPHA if args.alpha is None else args.alpha
     negative = softcvi.TemperedProposal(alpha)
     return softcvi.SoftCVI(particles, negative=negative)
 

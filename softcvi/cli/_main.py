@@ -22,6 +22,7 @@ from softcvi.cli._errors import (
     explain,
 )
 from softcvi.cli._fit import add_fit_parser
+from softcvi.cli._parser import Parser
 from softcvi.cli._references import add_references_parser
 from softcvi.cli._report import add_report_parser
 from softcvi.cli._reproduce import add_reproduce_parser
@@ -31,8 +32,9 @@ _PIPE_CLOSED = 141
 _EPILOG = """\
 examples:
   softcvi demo                               two posteriors in about a minute
-  softcvi fit model.py:model --data data.json --out out
-  softcvi report out/* --out comparison      many fits side by side
+  softcvi fit model.py:model --data data.json --out fits/first
+  softcvi fit model.py:model --data data.json --guide flow --out fits/flow
+  softcvi report fits/* --out comparison     many fits side by side
   softcvi reproduce --help                   the paper's experiments
 
 `softcvi COMMAND --help` says more about each. Compiled programs are kept in the
@@ -48,7 +50,7 @@ def make_parser() -> argparse.ArgumentParser:
         >>> make_parser().parse_args(["demo", "--quiet"]).command
         'demo'
     """
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="softcvi",
         description="Bayesian inference by contrastive variational inference.",
         epilog=_EPILOG,

@@ -12,9 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from softcvi.cli._errors import FAILURE, CommandError, in_file
+from softcvi.cli._model_error import model_error
 from softcvi.targets import AbstractTarget, DensityTarget
 
 KINDS = ("auto", "numpyro", "pymc", "density", "target")
+_LIKE = (
+    "define `like` beside it in the file: one parameter point, such as "
+    "like = {'x': jnp.zeros(3)}."
+)
 
 
 def split_name(text: str) -> tuple[Path, str]:
@@ -36,7 +41,13 @@ def split_name(text: str) -> tuple[Path, str]:
     return Path(head), name
 
 
-def load_target(path: Path, name: str, data: Mapping[str, Any], kind: str = "auto"):
+def load_target(
+    path: Path,
+    name: str,
+    data: Mapping[str, Any],
+    kind: str = "auto",
+    source: str = "--data",
+) -> AbstractTarget:
     """Import the file and make a target of what it calls by that name.
 
     Args:
@@ -44,6 +55,7 @@ def load_target(path: Path, name: str, data: Mapping[str, Any], kind: str = "aut
         name: A model, a density or a target in it.
         data: Named values for its arguments.
         kind: One of ``KINDS``.
+        source: Where the data came from, for messages.
 
     Example:
         >>> import tempfile
@@ -60,6 +72,12 @@ def load_target(path: Path, name: str, data: Mapping[str, Any], kind: str = "aut
         listed = ", ".join(own) or "nothing"
         raise CommandError(f"{path}: has no '{name}'. It defines: {listed}.")
     model = getattr(module, name)
+    if not (callable(model) or _is_pymc_model(model) or _is_target(model)):
+        raise CommandError(
+            f"{path.name}:{name}: is no model but of type {type(model).__name__}. Name "
+            "a NumPyro model or a log density (a function), a PyMC model or a softcvi "
+            "target."
+        )
     kind = _detect(module, model) if kind == "auto" else kind
     makers: dict[str, Callable[..., AbstractTarget]] = {
         "numpyro": _from_numpyro,
@@ -68,12 +86,16 @@ def load_target(path: Path, name: str, data: Mapping[str, Any], kind: str = "aut
         "target": _from_target,
     }
     try:
-        return makers[kind](module, model, data, f"{path.name}:{name}")
+        return makers[kind](module, model, data, f"{path.name}:{name}", source)
     except CommandError:
         raise
     except Exception as error:
-        where = in_file(error, path.resolve()) or f"{path.name}:{name}: {error}"
-        raise CommandError(f"{where}\n(read as a {kind} model; see --kind)") from error
+        explained = model_error(error, path, name, data, source)
+        if explained is error:
+            raise
+        raise CommandError(
+            f"{explained}\n(read as a {kind} model; see --kind)"
+        ) from error
 
 
 def _import(path: Path) -> ModuleType:
@@ -100,7 +122,7 @@ def _import(path: Path) -> ModuleType:
 
 
 def _detect(module: ModuleType, model: Any) -> str:
-    if isinstance(model, AbstractTarget):
+    if _is_target(model):
         return "target"
     if _is_pymc_model(model):
         return "pymc"
@@ -122,36 +144,53 @@ def _uses(module: ModuleType, package: str) -> bool:
     return False
 
 
+def _is_target(value: Any) -> bool:
+    return isinstance(value, AbstractTarget)
+
+
 def _is_pymc_model(value: Any) -> bool:
     pymc = sys.modules.get("pymc")
     return pymc is not None and isinstance(value, pymc.Model)
 
 
-def _from_numpyro(module, model, data, where) -> AbstractTarget:
+def _from_numpyro(module, model, data, where, source) -> AbstractTarget:
     from softcvi.adapters import from_numpyro
 
-    return from_numpyro(model, **_arguments(model, _as_jax(data), where))
+    # A file that never imports NumPyro may well hold a density, known by its `like`.
+    hint = "" if _uses(module, "numpyro") else f"\nIs it a log density? Then {_LIKE}"
+    given = _as_jax(data, source)
+    return from_numpyro(model, **_arguments(model, given, where, source, hint))
 
 
-def _from_pymc(module, model, data, where) -> AbstractTarget:
+def _from_pymc(module, model, data, where, source) -> AbstractTarget:
     from softcvi.adapters import from_pymc
 
-    if _is_pymc_model(model):
-        if data:
-            import pymc
-
-            with model:
-                pymc.set_data(dict(data))
-        return from_pymc(model)
-    return from_pymc(model(**_arguments(model, data, where)))
+    if not _is_pymc_model(model):
+        return from_pymc(model(**_arguments(model, data, where, source)))
+    if data:
+        _set_pymc_data(model, data, where, source)
+    return from_pymc(model)
 
 
-def _from_density(module, model, data, where) -> AbstractTarget:
-    if not hasattr(module, "like"):
+def _set_pymc_data(model, data, where, source) -> None:
+    import pymc
+
+    containers = [variable.name for variable in model.data_vars]
+    unknown = sorted(set(data) - set(containers))
+    if unknown:
+        takes = f"only {', '.join(containers)} (pm.Data)" if containers else "no data"
         raise CommandError(
-            f"{where}: a log density needs `like` beside it in the file: one "
-            "parameter point, such as like = {'x': jnp.zeros(3)}."
+            f"{where}: is a PyMC model built already and takes {takes}; {source} has "
+            f"{', '.join(unknown)}.\nRemove --data, or make it a function of the data "
+            "that returns the model."
         )
+    with model:
+        pymc.set_data(dict(data))
+
+
+def _from_density(module, model, data, where, source) -> AbstractTarget:
+    if not hasattr(module, "like"):
+        raise CommandError(f"{where}: read as a log density; {_LIKE}")
     takes_data = len(inspect.signature(model).parameters) > 1
     if data and not takes_data:
         raise CommandError(
@@ -164,16 +203,18 @@ def _from_density(module, model, data, where) -> AbstractTarget:
         model,
         module.like,
         space=getattr(module, "space", None),
-        observed=_as_jax(data, scalars=True) if takes_data else None,
+        observed=_as_jax(data, source, scalars=True) if takes_data else None,
     )
 
 
-def _from_target(module, model, data, where) -> AbstractTarget:
+def _from_target(module, model, data, where, source) -> AbstractTarget:
     made = model if isinstance(model, AbstractTarget) else None
     if made is None:
-        made = model(**_arguments(model, _as_jax(data), where))
+        made = model(**_arguments(model, _as_jax(data, source), where, source))
     elif data:
-        raise CommandError(f"{where}: is a finished target and takes no --data.")
+        raise CommandError(
+            f"{where}: is a finished target and takes no data. Remove --data."
+        )
     if not isinstance(made, AbstractTarget):
         raise CommandError(
             f"{where}: gives a {type(made).__name__}, not a model. Say what it is by "
@@ -182,7 +223,9 @@ def _from_target(module, model, data, where) -> AbstractTarget:
     return made
 
 
-def _arguments(model, data: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _arguments(
+    model, data: Mapping[str, Any], where: str, source: str, hint: str = ""
+) -> dict[str, Any]:
     """Data by name, checked against what the model takes."""
     parameters = inspect.signature(model).parameters.values()
     named = [
@@ -193,20 +236,28 @@ def _arguments(model, data: Mapping[str, Any], where: str) -> dict[str, Any]:
     if unknown:
         raise CommandError(
             f"{where}: takes no {', '.join(unknown)}; it takes "
-            f"{', '.join(named) or 'nothing'}. Rename what is in --data."
+            f"{', '.join(named) or 'nothing'}. Rename or remove it in {source}."
         )
     needed = [p.name for p in parameters if p.name in named and p.default is p.empty]
     missing = sorted(set(needed) - set(data))
     if missing:
         raise CommandError(
             f"{where}: needs {', '.join(missing)}. Give a file with these names by "
-            "--data."
+            f"--data.{hint}"
         )
     return dict(data)
 
 
-def _as_jax(data: Mapping[str, Any], scalars: bool = False) -> dict[str, Any]:
+def _as_jax(
+    data: Mapping[str, Any], source: str, scalars: bool = False
+) -> dict[str, Any]:
     """Arrays for JAX; single numbers, which may be sizes, only if wanted."""
+    for name, value in data.items():
+        if isinstance(value, np.ndarray) and value.dtype.kind in "US" and value.size:
+            what = f"column '{name}'" if source.endswith(".csv") else f"'{name}'"
+            raise CommandError(
+                f"{source}: {what} holds text ('{value.flat[0]}'); code it as numbers."
+            )
     return {
         name: jnp.asarray(value)
         if (isinstance(value, np.ndarray) and value.dtype.kind in "biuf")

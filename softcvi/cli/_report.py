@@ -1,7 +1,11 @@
 """``softcvi report``: pages about fits that are on disk."""
 
 import argparse
+import functools
+import hashlib
+import os
 from pathlib import Path
+from typing import Any
 
 from softcvi.cli._errors import CommandError
 from softcvi.cli._terminal import say
@@ -61,7 +65,10 @@ def _run(args: argparse.Namespace) -> None:
     from softcvi.report import read_fit, write_index, write_report
 
     reference = None if args.reference is None else read_draws(args.reference)
-    views = [read_fit(folder, reference) for folder in args.folders]
+    views = [
+        read_fit(folder, reference, functools.partial(_target_again, folder))
+        for folder in args.folders
+    ]
     if len(views) == 1:
         page = write_report(views, args.out or args.folders[0] / "report.html")
     elif args.together:
@@ -75,3 +82,34 @@ def _run(args: argparse.Namespace) -> None:
             )
         page = write_index(views, out)
     say(f"wrote {page}", quiet=args.quiet)
+
+
+def _target_again(folder: Path, settings: dict[str, Any]):
+    """The model that a fit used, from the files that its folder names."""
+    from softcvi.cli._data import read_data
+    from softcvi.cli._model_file import load_target, split_name
+
+    path, name = split_name(settings.get("model", "the model's file"))
+    model = _find_file(folder, path, settings.get("model sha256"))
+    data = {}
+    if "data" in settings:
+        file = _find_file(folder, Path(settings["data"]), settings.get("data sha256"))
+        data = read_data(file)
+    return load_target(model, name, data, settings.get("kind", "auto"))
+
+
+def _find_file(folder: Path, file: Path, sha256: str | None) -> Path:
+    """A file as it was at the fit: here, one folder below, or beside the fit."""
+    below = sorted(path for path in Path().iterdir() if path.is_dir())
+    places = (Path(), folder, folder.resolve().parent, *below)
+    # Path.is_file would stop at a folder that may not be read.
+    found = [place / file for place in places if os.path.isfile(place / file)]
+    for path in found:
+        if hashlib.sha256(path.read_bytes()).hexdigest().startswith(sha256 or ""):
+            return path
+    state = "was changed" if found else "not found"
+    raise CommandError(
+        f"{found[0] if found else file}: {state}, and coverage needs it as it was when "
+        f"{folder} was fitted. Run this beside the same file, or give --reference to "
+        "softcvi fit at fitting time."
+    )

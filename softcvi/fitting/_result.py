@@ -149,6 +149,8 @@ class FitResult:
                 f"{self.num_skipped_steps} skipped steps"
             )
         weights = self.importance.log_weights if self.has_usable_weights else None
+        whose = "the guide's own draws" if weights is None else "corrected by weights"
+        lines.append(f"estimates  {whose}")
         rows = summarise(self.importance.draws, weights)
         width = max(len(str(row["name"])) for row in rows[:max_rows])
         columns = ("mean", "sd", "q5", "median", "q95")

@@ -4,7 +4,7 @@ import io
 import json
 import os
 import struct
-import tempfile
+import uuid
 import zipfile
 import zlib
 from pathlib import Path
@@ -46,15 +46,15 @@ def write(
     arrays: dict[str, Any] = {f"a{i}": a for i, a in enumerate(encoder.arrays)}
     np.savez_compressed(buffer, **arrays)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(
-        dir=path.parent, prefix=path.name, delete=False
-    ) as handle:
+    # Opened by its name, for a mode that follows the umask; tempfile's is private.
+    unfinished = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
+    with unfinished.open("xb") as handle:
         with zipfile.ZipFile(handle, "w") as archive:
             archive.writestr("header.json", json.dumps(header))
             archive.writestr("arrays.npz", buffer.getvalue())
         handle.flush()
         os.fsync(handle.fileno())
-    os.replace(handle.name, path)
+    os.replace(unfinished, path)
 
 
 def read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -1,5 +1,6 @@
 """Reports: self-contained HTML pages about fits."""
 
+from softcvi.report._columns import as_columns
 from softcvi.report._files import as_json, read_fit, save_fit
 from softcvi.report._index import write_index
 from softcvi.report._page import write_report
@@ -10,6 +11,7 @@ __all__ = [
     "METHOD_STYLES",
     "FitView",
     "Style",
+    "as_columns",
     "as_json",
     "read_fit",
     "save_fit",

@@ -59,7 +59,7 @@ class Axes:
         """A line through points; gaps where numbers are missing."""
         dash = f' stroke-dasharray="{style.dash}"' if style.dash else ""
         self._marks.append(
-            f'<path d="{self._path(xs, ys)}" fill="none" stroke="{style.colour}" '
+            f'<path d="{self._path(xs, ys)}" fill="none" {style.paint("stroke")} '
             f'stroke-width="{width}" stroke-opacity="{opacity:g}" '
             f'stroke-linejoin="round"{dash}/>'
         )
@@ -70,7 +70,7 @@ class Axes:
         closed_x = [xs[0], *xs, xs[-1]]
         closed_y = [base, *ys, base]
         self._marks.append(
-            f'<path d="{self._path(closed_x, closed_y)}Z" fill="{style.colour}" '
+            f'<path d="{self._path(closed_x, closed_y)}Z" {style.paint("fill")} '
             f'fill-opacity="{opacity}" stroke="none"/>'
         )
         self.line(xs, ys, style, 1.2)
@@ -83,7 +83,7 @@ class Axes:
             for x, y in zip(xs, ys, strict=True)
         )
         self._marks.append(
-            f'<path d="{path}" stroke="{style.colour}" stroke-width="4"/>'
+            f'<path d="{path}" {style.paint("stroke")} stroke-width="4"/>'
         )
 
     def dots(self, xs, ys, style: Style, size: float = 2.2, opacity=0.55) -> None:
@@ -96,7 +96,7 @@ class Axes:
             for x, y in zip(self._x(xs[inside]), self._y(ys[inside]), strict=True)
         )
         self._marks.append(
-            f'<path d="{path}" stroke="{style.colour}" stroke-width="{size}" '
+            f'<path d="{path}" {style.paint("stroke")} stroke-width="{size}" '
             f'stroke-linecap="round" stroke-opacity="{opacity}" fill="none"/>'
         )
 

@@ -21,6 +21,7 @@ class Chart:
         header: Names of the table's columns.
         rows: The numbers behind the drawing.
         wide: Whether it takes the whole width of the page.
+        dots: Whether its marks are dots, which the legend then shows.
 
     Example:
         >>> Chart("Excess", "It falls.", "", 340, 210).rows
@@ -36,6 +37,7 @@ class Chart:
     header: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     wide: bool = False
+    dots: bool = False
 
 
 def side_by_side(
@@ -71,6 +73,23 @@ def side_by_side(
     used = min(columns, len(panels))
     rows = -(-len(panels) // columns)
     return "".join(parts), used * cell_width, rows * cell_height
+
+
+def shortened(text: str, most: int) -> str:
+    """A label that fits its place; what tells folders apart is often at the end.
+
+    Args:
+        text: The label.
+        most: Letters at most.
+
+    Example:
+        >>> shortened("eight-schools-with-a-flow-seed-3", 20)
+        'eight-sch…ow-seed-3'
+    """
+    if len(text) <= most:
+        return text
+    half = (most - 1) // 2
+    return f"{text[:half]}\N{HORIZONTAL ELLIPSIS}{text[-half:]}"
 
 
 def number(value: float | None, digits: int = 3) -> str:

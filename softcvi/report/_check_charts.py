@@ -1,12 +1,12 @@
 """Charts that say whether to believe the rest: weights, k-hat and coverage."""
 
 from collections.abc import Sequence
+from html import escape
 
 import numpy as np
 
 from softcvi.report._axes import Axes
-from softcvi.report._chart import Chart, number
-from softcvi.report._palette import style_of
+from softcvi.report._chart import Chart, number, shortened
 from softcvi.report._view import FitView
 
 _POINTS = 120
@@ -35,7 +35,10 @@ def check_charts(views: Sequence[FitView]) -> list[Chart]:
 
 
 def _khat_chart(views: Sequence[FitView]) -> Chart:
-    width, row, left = 340, 30, 96
+    labels = [shortened(view.style.label, 22) for view in views]
+    # Six units a letter hold all but the widest words of a system font.
+    left = max(96, 14 + 6 * max(map(len, labels)))
+    width, row = 340, 30
     height = 40 + row * len(views)
     bottom = height - 24
 
@@ -52,14 +55,13 @@ def _khat_chart(views: Sequence[FitView]) -> Chart:
             f'<text x="{x(tick):.0f}" y="{bottom + 15}" text-anchor="middle">'
             f"{tick:g}</text>"
         )
-    for i, view in enumerate(views):
+    for i, (view, label) in enumerate(zip(views, labels, strict=True)):
         y = 8 + row * (i + 0.5)
-        style = style_of(view.method)
         parts.append(
             f'<text x="{left - 8}" y="{y + 4:.0f}" text-anchor="end" class="label">'
-            f"{style.label}</text>"
+            f"{escape(label)}</text>"
             f'<circle cx="{x(view.khat or 0.0):.1f}" cy="{y:.0f}" r="6" '
-            f'fill="{style.colour}" class="ring"/>'
+            f'{view.style.paint("fill")} class="ring"/>'
         )
     rows = tuple((v.label, number(v.khat), number(v.ess_share)) for v in views)
     values = "; ".join(f"{view.label} {number(view.khat)}" for view in views)
@@ -96,7 +98,7 @@ def _weights_chart(views: Sequence[FitView]) -> Chart:
     )
     axes.rule(axes.x, (0.0, 0.0))
     for view, (rank, weights) in zip(views, curves, strict=True):
-        axes.line(np.log10(rank), np.log10(weights), style_of(view.method))
+        axes.line(np.log10(rank), np.log10(weights), view.style)
     described = "; ".join(
         f"{view.label}: the heaviest draw counts {number(float(weights[0]))} times, "
         f"{view.ess_share:.0%} carry weight"
@@ -117,7 +119,7 @@ def _weights_chart(views: Sequence[FitView]) -> Chart:
         drawing=axes.render(),
         width=axes.width,
         height=axes.height,
-        legend=tuple(dict.fromkeys(style_of(v.method) for v in views)),
+        legend=tuple(dict.fromkeys(v.style for v in views)),
         header=("rank", *(view.label for view in views)),
         rows=tuple(rows),
     )
@@ -134,7 +136,7 @@ def _coverage_chart(views: Sequence[FitView]) -> Chart:
     words = []
     for view in views:
         nominal, actual = view.coverage or ((), ())
-        axes.line(nominal, actual, style_of(view.method))
+        axes.line(nominal, actual, view.style)
         gap = float(np.mean(np.asarray(actual) - np.asarray(nominal)))
         kind = "cautious" if gap > 0.02 else "overconfident" if gap < -0.02 else "right"
         words.append(f"{view.label} is {kind} (mean gap {number(gap)})")
@@ -150,7 +152,7 @@ def _coverage_chart(views: Sequence[FitView]) -> Chart:
         drawing=axes.render(),
         width=axes.width,
         height=axes.height,
-        legend=tuple(dict.fromkeys(style_of(v.method) for v in views)),
+        legend=tuple(dict.fromkeys(v.style for v in views)),
         header=("nominal", *(view.label for view in views)),
         rows=tuple(rows),
     )

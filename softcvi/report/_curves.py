@@ -7,7 +7,7 @@ import numpy as np
 
 from softcvi.report._axes import Axes
 from softcvi.report._chart import Chart, number
-from softcvi.report._palette import Style, style_of
+from softcvi.report._palette import Style
 from softcvi.report._view import FitView
 
 _TABLE_ROWS = 12
@@ -49,7 +49,7 @@ def _curve(name: str, views: Sequence[FitView]) -> Chart:
             if view.log_evidence is not None and np.isfinite(view.log_evidence):
                 axes.rule((0, last_step), (view.log_evidence,) * 2)
     for view, values in zip(views, series, strict=True):
-        style = style_of(view.method)
+        style = view.style
         raw = dataclasses.replace(style, dash="")
         axes.line(view.history["step"], values, raw, width=0.8, opacity=0.3)
         axes.line(view.history["step"], _smooth(values), style)
@@ -68,9 +68,9 @@ def _curve(name: str, views: Sequence[FitView]) -> Chart:
 
 
 def _legend(name: str, views: Sequence[FitView]) -> tuple[Style, ...]:
-    styles = dict.fromkeys(style_of(view.method) for view in views)
+    styles = dict.fromkeys(view.style for view in views)
     if name == "elbo" and any(view.log_evidence is not None for view in views):
-        styles[Style("log evidence", "#808a94", "2 3")] = None
+        styles[Style("log evidence", "#808a94", "2 3", "#a7b1bb")] = None
     return tuple(styles)
 
 

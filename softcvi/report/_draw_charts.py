@@ -6,9 +6,10 @@ from html import escape
 import numpy as np
 
 from softcvi.report._axes import Axes
-from softcvi.report._chart import Chart, number, side_by_side
+from softcvi.report._chart import Chart, number, shortened, side_by_side
 from softcvi.report._columns import Columns, density, is_discrete, shown_range
-from softcvi.report._palette import METHOD_STYLES, Style, style_of
+from softcvi.report._interest import by_interest
+from softcvi.report._palette import METHOD_STYLES, Style
 from softcvi.report._view import FitView
 
 _MARGINALS = 12
@@ -45,7 +46,7 @@ def marginal_charts(views: Sequence[FitView]) -> list[Chart]:
         >>> [chart.title for chart in marginal_charts([FitView.example()])]
         ['mu', 'tau']
     """
-    names = list(views[0].columns)[:_MARGINALS]
+    names = by_interest(views)[:_MARGINALS]
     return [_marginal(name, views) for name in names]
 
 
@@ -65,7 +66,7 @@ def _samples(
     for view in views:
         if name in view.columns:
             values = view.columns[name]
-            found.append((style_of(view.method), view.label, values, None))
+            found.append((view.style, view.label, values, None))
     return found
 
 
@@ -142,7 +143,7 @@ def pairs_chart(view: FitView) -> Chart | None:
     pairs = [(a, b) for i, b in enumerate(names) for a in names[:i]]
     panels = []
     for a, b in pairs:
-        samples = [(style_of(view.method), view.columns)]
+        samples = [(view.style, view.columns)]
         if view.reference is not None and {a, b} <= set(view.reference):
             samples.insert(0, (METHOD_STYLES["reference"], view.reference))
         panels.append((f"{escape(b)} by {escape(a)}", _scatter(samples, a, b)))
@@ -151,7 +152,7 @@ def pairs_chart(view: FitView) -> Chart | None:
         (a, b, number(_correlation(view.columns, a, b))) for a, b in pairs
     )
     strongest = max(correlations, key=lambda row: abs(_as_float(row[2])))
-    styles = [style_of(view.method)]
+    styles = [view.style]
     if view.reference is not None:
         styles.insert(0, METHOD_STYLES["reference"])
     return Chart(
@@ -165,6 +166,7 @@ def pairs_chart(view: FitView) -> Chart | None:
         header=("first", "second", "correlation"),
         rows=correlations,
         wide=True,
+        dots=True,
     )
 
 
@@ -177,7 +179,7 @@ def picture_chart(views: Sequence[FitView]) -> Chart | None:
     Example:
         >>> from softcvi.report import FitView
         >>> picture_chart([FitView.example()]).title
-        'mu and tau, method by method'
+        'mu and tau, side by side'
     """
     pair = views[0].pair or tuple(_pair_names(views[0])[:2])
     if len(pair) < 2:
@@ -185,7 +187,7 @@ def picture_chart(views: Sequence[FitView]) -> Chart | None:
     a, b = pair
     reference = reference_of(views)
     samples = [
-        (style_of(view.method), view.label, view.columns)
+        (view.style, view.label, view.columns)
         for view in views
         if {a, b} <= set(view.columns)
     ]
@@ -198,7 +200,7 @@ def picture_chart(views: Sequence[FitView]) -> Chart | None:
         axes = _square(*limits)
         take = slice(None, _PICTURE_DOTS)
         axes.dots(columns[a][take], columns[b][take], style)
-        panels.append((escape(label), axes))
+        panels.append((escape(shortened(label, 30)), axes))
     drawing, width, height = side_by_side(panels, columns=4)
     rows = tuple(
         (
@@ -208,7 +210,7 @@ def picture_chart(views: Sequence[FitView]) -> Chart | None:
         for _, label, columns in samples
     )
     return Chart(
-        title=f"{a} and {b}, method by method",
+        title=f"{a} and {b}, side by side",
         words=f"Draws of {b} against {a} for "
         + ", ".join(label for _, label, _ in samples)
         + ", on the same axes.",
@@ -222,8 +224,8 @@ def picture_chart(views: Sequence[FitView]) -> Chart | None:
 
 
 def _pair_names(view: FitView) -> list[str]:
-    """The given pair first, then scalars in their order."""
-    names = [n for n, c in view.columns.items() if not is_discrete(c)]
+    """The given pair first, then what is of most interest."""
+    names = [n for n in by_interest([view]) if not is_discrete(view.columns[n])]
     first = [n for n in view.pair or () if n in names]
     return [*first, *(n for n in names if n not in first)][:_PAIR_SITES]
 
@@ -231,7 +233,11 @@ def _pair_names(view: FitView) -> list[str]:
 def _scatter(samples: list[tuple[Style, Columns]], a: str, b: str) -> Axes:
     axes = _square(*(shown_range([c[n] for _, c in samples]) for n in (a, b)))
     for style, columns in samples:
-        axes.dots(columns[a][:_PAIR_DOTS], columns[b][:_PAIR_DOTS], style)
+        # Broad and faint behind, small and clear in front: told apart without colours.
+        behind = style is METHOD_STYLES["reference"]
+        size, opacity = (3.6, 0.4) if behind else (2.0, 0.75)
+        xs, ys = columns[a][:_PAIR_DOTS], columns[b][:_PAIR_DOTS]
+        axes.dots(xs, ys, style, size, opacity)
     return axes
 
 

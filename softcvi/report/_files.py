@@ -4,16 +4,20 @@ import csv
 import json
 import math
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from softcvi.posterior import load
+from softcvi.diagnostics import summarise
+from softcvi.report._stored import posterior_for
 from softcvi.report._view import HISTORY, FitView
+from softcvi.targets import AbstractTarget
 
 RESULT, DRAWS, POSTERIOR = "result.json", "draws.csv", "posterior.softcvi"
 _WEIGHT, _LOG_Q = "log_weight", "log_q"
+_MOMENTS = ("mean", "sd")
 _PLAIN = (
     "name", "method", "posterior", "status", "message", "level", "khat", "ess_share",
     "log_evidence", "num_particles", "steps", "seconds", "choices", "settings",
@@ -35,12 +39,21 @@ def as_json(view: FitView) -> dict[str, Any]:
     facts["reasons"] = list(view.reasons)
     facts["num_bad_densities"], facts["num_skipped_steps"] = view.num_bad
     facts["pair"] = None if view.pair is None else list(view.pair)
-    facts["estimates"] = {
-        name: {"mean": float(np.mean(column)), "sd": float(np.std(column))}
-        for name, column in view.columns.items()
-    }
+    facts["estimates"] = _estimates(view, None, "")
+    if view.log_weights is not None:
+        for name, more in _estimates(view, view.log_weights, "corrected_").items():
+            facts["estimates"][name] |= more
     facts["history"] = {name: view.history[name].tolist() for name in HISTORY}
     return _finite(facts)
+
+
+def _estimates(
+    view: FitView, log_weights: np.ndarray | None, prefix: str
+) -> dict[str, dict[str, float]]:
+    return {
+        str(row["name"]): {f"{prefix}{what}": float(row[what]) for what in _MOMENTS}
+        for row in summarise(view.columns, log_weights)
+    }
 
 
 def save_fit(view: FitView, folder: str | os.PathLike) -> list[Path]:
@@ -73,13 +86,17 @@ def save_fit(view: FitView, folder: str | os.PathLike) -> list[Path]:
 
 
 def read_fit(
-    folder: str | os.PathLike, reference: dict[str, np.ndarray] | None = None
+    folder: str | os.PathLike,
+    reference: dict[str, np.ndarray] | None = None,
+    find_target: Callable[[dict[str, Any]], AbstractTarget] | None = None,
 ) -> FitView:
     """Read a fit that ``softcvi fit`` or ``save_fit`` wrote.
 
     Args:
         folder: The folder.
         reference: Draws taken as the truth; coverage needs the stored posterior too.
+        find_target: Makes the model from the fit's settings, for a posterior whose
+            coordinates its model defines; called only if the reference needs it.
 
     Example:
         >>> import tempfile
@@ -108,14 +125,17 @@ def read_fit(
             columns=columns,
             num_bad=(facts["num_bad_densities"], facts["num_skipped_steps"]),
             pair=None if pair is None else (pair[0], pair[1]),
+            source=str(folder.resolve()),
         )
     except (KeyError, ValueError, TypeError, IndexError, StopIteration) as error:
         raise ValueError(
             f"{folder}: not a fit of this version, or damaged ({error}). "
             "Fit it again with softcvi fit."
         ) from error
-    stored = folder / POSTERIOR
-    posterior = load(stored) if reference is not None and stored.exists() else None
+    if reference is None:
+        return view
+    make = None if find_target is None else lambda: find_target(view.settings)
+    posterior = posterior_for(folder / POSTERIOR, reference, make)
     return view.with_reference(reference, posterior)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from softcvi.report._distinct import with_own_names
 from softcvi.report._page import as_views, render, write_report
 from softcvi.report._table import comparison_table
 
@@ -28,9 +29,9 @@ def write_index(
         >>> from softcvi.report import FitView, write_index
         >>> index = write_index([FitView.example()] * 2, tempfile.mkdtemp())
         >>> sorted(page.name for page in index.parent.iterdir())
-        ['01-example-softcvi.html', '02-example-softcvi.html', 'index.html']
+        ['01-example-softcvi-1.html', '02-example-softcvi-2.html', 'index.html']
     """
-    views = as_views(fits)
+    views = with_own_names(as_views(fits))
     folder = Path(folder)
     digits = max(2, len(str(len(views))))
     links = [

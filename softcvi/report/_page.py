@@ -9,6 +9,7 @@ from softcvi.fitting import FitResult
 from softcvi.report._chart import Chart
 from softcvi.report._check_charts import check_charts
 from softcvi.report._curves import training_charts
+from softcvi.report._distinct import with_own_names, with_own_styles
 from softcvi.report._draw_charts import (
     marginal_charts,
     pairs_chart,
@@ -47,7 +48,7 @@ def write_report(
         >>> "This answer can be trusted." in page.read_text(encoding="utf-8")
         True
     """
-    views = as_views(fits)
+    views = with_own_styles(with_own_names(as_views(fits)))
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     groups = group_by_posterior(views)

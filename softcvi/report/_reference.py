@@ -1,10 +1,13 @@
 """A fit beside draws taken as the truth."""
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from softcvi.report._columns import Columns
+from softcvi.targets import Structure
 
 _FAR, _NEAR = 0.5, 0.3
 _WRONG_SPREAD, _DOUBTFUL_SPREAD = 2.0, 1.4
@@ -68,6 +71,25 @@ def worst_shift(ours: Columns, reference: Columns) -> Shift:
             "draws",
         )
     return Shift("trusted", "")
+
+
+def has_all_of(structure: Structure, reference: Mapping[str, Any]) -> bool:
+    """Whether reference draws are whole points of a posterior, which have a density.
+
+    Args:
+        structure: One point of the posterior.
+        reference: Named arrays with a leading axis of draws.
+
+    Example:
+        >>> import numpy as np
+        >>> point = Structure({"mu": np.zeros(()), "a": np.zeros(3)})
+        >>> has_all_of(point, {"mu": np.zeros(9), "a": np.zeros((9, 2))})
+        False
+    """
+    return all(
+        name in reference and np.shape(reference[name])[1:] == shape
+        for name, shape in zip(structure.names, structure.shapes, strict=True)
+    )
 
 
 def worse(first: str, second: str) -> str:

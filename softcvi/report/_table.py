@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from softcvi.report._chart import number
+from softcvi.report._interest import by_interest
 from softcvi.report._view import FitView
 
 _ESTIMATES = 40
@@ -91,14 +92,15 @@ def comparison_table(
 
 
 def estimates_table(views: Sequence[FitView]) -> Table:
-    """Mean and standard deviation of every scalar, fit by fit.
+    """Mean and standard deviation of every scalar, and quantiles of a fit alone.
 
     Args:
         views: Fits of one posterior.
 
     Example:
         >>> estimates_table([FitView.example()]).header
-        ('parameter', 'SoftCVI mean', 'sd', '5%', '95%', 'corrected mean', 'sd')
+        ('parameter', 'SoftCVI mean', 'sd', '5%', '95%', 'corrected mean', \
+'corrected sd')
     """
     reference = next((v.reference for v in views if v.reference is not None), None)
     alone = len(views) == 1
@@ -107,10 +109,11 @@ def estimates_table(views: Sequence[FitView]) -> Table:
         header += ["reference mean", "sd"]
     for view in views:
         header += [f"{view.label} mean", "sd"] + (["5%", "95%"] if alone else [])
-    if alone and views[0].log_weights is not None:
-        header += ["corrected mean", "sd"]
+    log_weights = views[0].log_weights if alone else None
+    if log_weights is not None:
+        header += ["corrected mean", "corrected sd"]
     rows = []
-    for name in list(views[0].columns)[:_ESTIMATES]:
+    for name in by_interest(views)[:_ESTIMATES]:
         values: list[float | None] = []
         if reference is not None:
             values += _moments(reference.get(name))
@@ -118,14 +121,24 @@ def estimates_table(views: Sequence[FitView]) -> Table:
             values += _moments(view.columns.get(name))
             if alone:
                 values += list(np.quantile(view.columns[name], [0.05, 0.95]))
-        if alone and views[0].log_weights is not None:
-            values += _moments(views[0].columns[name], np.exp(views[0].log_weights))
+        if log_weights is not None:
+            values += _moments(views[0].columns[name], np.exp(log_weights))
         cells = (Cell(number(value, 4), _key(value)) for value in values)
         rows.append((Cell(name, name), *cells))
     left_out = len(views[0].columns) - len(rows)
-    caption = "Mean and standard deviation of every parameter"
-    caption += f" ({left_out} more are in the draws)" if left_out else ""
+    caption = _estimates_caption(alone, log_weights is not None, left_out)
     return Table(caption, tuple(header), tuple(rows))
+
+
+def _estimates_caption(alone: bool, corrected: bool, left_out: int) -> str:
+    shown = ", standard deviation, 5% and 95% quantile" if alone else " and sd"
+    more = f" ({left_out} more are in the draws)" if left_out else ""
+    last = (
+        "The last two columns are corrected by importance weights, the others are not."
+        if corrected
+        else "No column is corrected by importance weights."
+    )
+    return f"Mean{shown} of every parameter{more}. {last}"
 
 
 def _moments(column, weights=None) -> list[float | None]:

@@ -10,8 +10,8 @@ from softcvi.diagnostics import coverage, mean_accuracy
 from softcvi.fitting import FitResult
 from softcvi.posterior import Posterior
 from softcvi.report._columns import Columns, as_columns
-from softcvi.report._palette import style_of
-from softcvi.report._reference import worse, worst_shift
+from softcvi.report._palette import Style, style_of
+from softcvi.report._reference import has_all_of, worse, worst_shift
 from softcvi.report._versions import versions
 
 _MAX_COLUMNS = 2000
@@ -54,6 +54,8 @@ class FitView:
         reference_log_prob: Mean log density of the guide at the reference draws.
         mean_accuracy: Minus the distance of the means, in standard deviations.
         pair: The two scalars that are worth a picture.
+        source: The folder it was read from, if any.
+        own_style: How it is drawn where its method is drawn more than once.
 
     Example:
         >>> view = FitView.example()
@@ -87,6 +89,13 @@ class FitView:
     reference_log_prob: float | None = None
     mean_accuracy: float | None = None
     pair: tuple[str, str] | None = None
+    source: str = ""
+    own_style: Style | None = None
+
+    @property
+    def style(self) -> Style:
+        """Its own, or that of its method."""
+        return self.own_style or style_of(self.method)
 
     @property
     def label(self) -> str:
@@ -183,8 +192,8 @@ class FitView:
                 changes["level"] = worse(self.level, shift.level)
                 kept = () if self.level == "trusted" else self.reasons
                 changes["reasons"] = (shift.reason, *kept)
-        latent = set() if posterior is None else set(posterior.guide.structure.names)
-        if posterior is not None and latent <= set(thinned):
+        if posterior is not None and has_all_of(posterior.guide.structure, thinned):
+            latent = posterior.guide.structure.names
             at_reference = posterior.log_prob({n: thinned[n] for n in latent})
             if self.log_q is not None:
                 nominal, actual = coverage(self.log_q, at_reference)

@@ -32,6 +32,21 @@ def fit(density, out, *options):
     return main([*argv, *options])
 
 
+def refuse_another_seed(density, out, capsys):
+    """With the record in the folder, and with the checkpoint alone."""
+    assert fit(density, out, "--resume", "--seed", "1") == 2
+    error = capsys.readouterr().err
+    assert "--seed 0 (now 1)" in error
+    assert "--overwrite" in error
+    record = (out / "result.json").rename(out.parent / "record.json")
+    assert fit(density, out, "--resume", "--seed", "1", "--quiet") == 2
+    error = capsys.readouterr().err
+    assert "--resume: " in error
+    assert "belongs to another fit" in error
+    assert "Give --overwrite in its place" in error
+    record.rename(out / "result.json")
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     from tests.cli.conftest import DENSITY
@@ -44,6 +59,11 @@ def finished(tmp_path_factory):
     out = folder / "out"
     assert fit(path, out, "--quiet", "--reference", str(reference)) == 0
     return path, out, reference
+
+
+def test_files_follow_the_umask(finished):
+    modes = {file.stat().st_mode for file in finished[1].iterdir()}
+    assert len(modes) == 1
 
 
 def test_everything_is_written(finished):
@@ -77,6 +97,15 @@ def test_a_fit_is_not_overwritten_by_accident(finished, capsys):
     assert "finished already" in capsys.readouterr().out
 
 
+def test_another_fit_is_not_resumed(finished, capsys):
+    path, out, _ = finished
+    assert fit(path, out, "--resume", "--seed", "3", "--alpha", "0.75") == 2
+    error = capsys.readouterr().err
+    assert "something else: --seed 0 (now 3).\n" in error
+    assert "--overwrite" in error
+    assert len(error.splitlines()) == 2
+
+
 def test_report_from_disk(finished, tmp_path, capsys):
     _, out, reference = finished
     page = tmp_path / "one.html"
@@ -101,6 +130,7 @@ def test_ctrl_c_keeps_what_was_reached_and_resume_ends_the_same(
     facts = json.loads((tmp_path / "cut" / "result.json").read_text())
     assert facts["status"] == "interrupted"
     assert 0 < facts["steps"] < 400
+    refuse_another_seed(density, tmp_path / "cut", capsys)
     assert fit(density, tmp_path / "cut", "--resume", "--quiet") == 0
     assert {file.name for file in (tmp_path / "cut").iterdir()} == FILES
     assert fit(density, tmp_path / "whole", "--json", "--quiet") == 0
@@ -114,7 +144,9 @@ def test_ctrl_c_keeps_what_was_reached_and_resume_ends_the_same(
     [
         (("--objective", "elbo", "--alpha", "1"), "--alpha"),
         (("--data", "gone.json"), "gone.json: no such file"),
-        (("--steps", "0"), "steps"),
+        (("--steps", "0"), "fit: --steps: must be at least 1"),
+        (("--alpha", "3"), "fit: --alpha: must lie in [0, 1]"),
+        (("--particles", "1"), "fit: --particles: must be at least 2"),
         (("--resume",), "nothing to go on from"),
     ],
 )
@@ -153,18 +185,18 @@ def log_prob(p):
 @pytest.mark.slow
 def test_a_ladder_writes_its_rungs_and_its_chain(tmp_path, monkeypatch):
     """The flows are taken away, so that the last rung has to answer."""
-    monkeypatch.setattr(softcvi.fitting._ladder, "_MAX_FLOW_DIM", 0)
+    monkeypatch.setattr(softcvi.fitting._rungs, "_MAX_FLOW_DIM", 0)
     path, out = tmp_path / "banana.py", tmp_path / "out"
     path.write_text(BANANA)
     argv = ["fit", f"{path}:log_prob", "--until-khat", "0.05", "--steps", "200"]
     assert main([*argv, "--out", str(out), "--quiet"]) == 0
     facts = json.loads((out / "result.json").read_text())
-    assert "NUTS in the base space" in facts["choices"]["rung 2"]
+    assert "NUTS in the base space" in facts["choices"]["rung 3"]
     assert any("R-hat" in reason for reason in facts["reasons"])
     with np.load(out / "chain.npz") as chain:
         # Behind a guide of 200 steps the chain is slow, and its R-hat says so.
         np.testing.assert_allclose(chain["x"][:, 0].std(), 3.0, rtol=0.4)
-    assert "rung 2" in (out / "report.html").read_text(encoding="utf-8")
+    assert "rung 3" in (out / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_ladder_chooses_its_guides_itself(density, tmp_path, capsys):

@@ -43,17 +43,57 @@ def test_version(capsys):
     assert capsys.readouterr().out.strip() == f"softcvi {softcvi.__version__}"
 
 
-@pytest.mark.parametrize("argv", [[], ["fly"], ["fit"], ["bench", "--suite", "none"]])
-def test_bad_usage_is_two(argv, capsys):
+@pytest.mark.parametrize(
+    ("argv", "message", "command"),
+    [
+        ([], "required: COMMAND", "softcvi"),
+        (["fti"], "'fti'; did you mean fit?", "softcvi"),
+        (["fit"], "required: FILE.py:NAME", "softcvi fit"),
+        (["fit", "m.py", "--guide", "flwo"], "did you mean flow?", "softcvi fit"),
+        (["fit", "m.py", "--steps", "many"], "--steps: invalid int", "softcvi fit"),
+        (
+            ["fit", "m.py", "--dta", "a.csv"],
+            "--dta; did you mean --data?",
+            "softcvi fit",
+        ),
+        (["report", "a", "--zzz=1"], "unknown option --zzz\n", "softcvi report"),
+        (["completion", "zsh", "fish"], "unknown word fish", "softcvi completion"),
+        (["bench", "--suite", "none"], "no such choice 'none'", "softcvi bench"),
+    ],
+)
+def test_bad_usage_is_two_lines_and_two(argv, message, command, capsys):
     assert main(argv) == 2
-    assert "usage:" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.startswith(f"{command}: ")
+    assert error.endswith(f"\nsee {command} --help\n")
+    assert len(error.splitlines()) == 2
+
+
+def test_help_is_consistent(capsys):
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert "--out fits/flow" in text
+    assert "softcvi report fits/*" in text
+    assert main(["fit", "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "0 also for an answer that is not trusted" in text
+    assert ":model if NAME is left" in text
 
 
 @pytest.mark.parametrize(
     ("error", "text", "code"),
     [
         (CommandError("data.json: no such file."), "data.json: no such file.", 2),
-        (ValueError("steps: must be at least 1."), "steps: must be at least 1.", 2),
+        (ValueError("steps: must be at least 1."), "--steps: must be at least 1.", 2),
+        (ValueError("num_particles: expected 1."), "--particles: expected 1.", 2),
+        (ValueError("khat: got 3.0."), "--until-khat: got 3.0.", 2),
+        (
+            ValueError("objective: Use softcvi.SoftCVI()."),
+            "--objective: Use --objective softcvi.",
+            2,
+        ),
+        (ValueError("elsewhere: steps"), "elsewhere: steps", 2),
         (FileNotFoundError(2, "No such file", "a.npz"), "a.npz: no such file", 2),
         (RuntimeError("boom"), "RuntimeError: boom", 1),
         (

@@ -5,6 +5,7 @@ import pytest
 
 from softcvi.cli._data import read_data, read_draws
 from softcvi.cli._errors import CommandError
+from softcvi.cli._model_error import model_error
 from softcvi.cli._model_file import load_target, split_name
 
 NUMPYRO = """\
@@ -25,6 +26,21 @@ def model(y):
         mu = pm.Normal("mu", 0, 5)
         pm.Normal("y", mu, 1, observed=y)
     return made
+"""
+BUILT = """\
+import pymc as pm
+
+with pm.Model() as model:
+    pm.Normal("z", pm.Normal("mu"), observed=pm.Data("y", [1.0, 2.0]))
+"""
+REGRESSION = """\
+import numpyro
+import numpyro.distributions as dist
+
+
+def model(x, y=None):
+    a = numpyro.sample("a", dist.Normal(0, 1))
+    numpyro.sample("y", dist.Normal(a * x, 1), obs=y)
 """
 TARGET = """\
 import jax.numpy as jnp
@@ -90,8 +106,43 @@ def test_what_is_wrong_with_arguments_is_said(tmp_path):
     path = write(tmp_path, NUMPYRO)
     with pytest.raises(CommandError, match="needs y"):
         load_target(path, "model", {})
-    with pytest.raises(CommandError, match="takes no z; it takes y, sigma"):
-        load_target(path, "model", {"z": 1})
+    message = "takes no z; it takes y, sigma. Rename or remove it in a.csv"
+    with pytest.raises(CommandError, match=message):
+        load_target(path, "model", {"z": 1}, source="a.csv")
+
+
+def test_text_is_refused_by_its_column(tmp_path):
+    path = write(tmp_path, NUMPYRO)
+    message = r"a.csv: column 'y' holds text \('school 0'\); code it as numbers"
+    with pytest.raises(CommandError, match=message):
+        load_target(path, "model", {"y": np.array(["school 0"])}, source="a.csv")
+
+
+def test_a_density_without_a_point_is_told_of_like(tmp_path):
+    path = write(tmp_path, "number = 3\ndef log_prob(theta):\n    return theta['x']\n")
+    with pytest.raises(CommandError, match=r"needs theta.*\n.*define `like`"):
+        load_target(path, "log_prob", {})
+    with pytest.raises(CommandError, match="number: is no model but of type int"):
+        load_target(path, "number", {})
+
+
+def test_a_pymc_model_built_already_takes_only_its_containers(tmp_path):
+    pytest.importorskip("pymc")
+    path = write(tmp_path, BUILT)
+    with pytest.raises(CommandError, match=r"only y .*; d.csv has g.\nRemove --data"):
+        load_target(path, "model", {"g": np.ones(2)}, source="d.csv")
+    assert load_target(path, "model", {"y": np.ones(2)}).structure.names == ("mu",)
+
+
+def test_lengths_that_differ_are_said(tmp_path):
+    path = write(tmp_path, REGRESSION)
+    data = {"x": np.ones(4), "y": np.ones(3), "n": 2}
+    error = ValueError("incompatible shapes (4,), (3,)")
+    text = str(model_error(error, path, "model", data, "d.json"))
+    assert text.startswith("model.py:model: ValueError: incompatible shapes")
+    assert "\nd.json: x has 4 values, y has 3." in text
+    nothing = model_error(RuntimeError("boom"), path, "model", data, "d.json")
+    assert str(nothing) == "model.py:model: RuntimeError: boom"
 
 
 def test_errors_of_the_file_carry_its_line(tmp_path):
@@ -119,6 +170,9 @@ def test_data_in_three_formats(tmp_path):
     ("name", "text", "message"),
     [
         ("a.json", "{", "not a readable JSON"),
+        ("a.json", "{", "python -m json.tool"),
+        ("a.csv", "x,y\n1,2\n\n2,NA\n", "column 'y' holds 'NA' in line 4: remove"),
+        ("a.csv", "x,y\n1,2\n2,\n", "column 'y' is empty in line 3"),
         ("a.json", "[1]", "expected an object"),
         ("a.json", '{"y": [1, [2]]}', "'y' is not a rectangular"),
         ("a.csv", "", "not a readable CSV"),

@@ -135,7 +135,8 @@ def test_khat_of_even_weights_is_no_reason():
         khat=1.0, log_evidence=0.0,
     )  # fmt: skip
     verdict = diagnostics.assess(sample)
-    assert verdict.trusted and verdict.has_even_weights
+    assert verdict.trusted
+    assert verdict.has_even_weights
     assert "says nothing" in str(verdict)
 
 

@@ -59,6 +59,7 @@ def files(tmp_path_factory):
     )
     return {
         "one": write_report(one, folder / "one.html"),
+        "beside": write_report(views()[0], folder / "beside.html"),
         "many": write_report(views(), folder / "many.html"),
         "index": write_index(views(), folder / "index"),
     }
@@ -154,6 +155,76 @@ def test_the_theme_follows_the_system_until_switched(open_page, scheme):
 def test_a_phone_need_not_scroll_sideways(open_page, name):
     page = open_page(name, width=360)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.parametrize(("name", "what"), [("one", "Pairs"), ("index", "Fits")])
+def test_what_a_phone_cuts_says_that_it_scrolls(open_page, name, what):
+    page = open_page(name, width=390)
+    area = page.locator(f".scroll[aria-label^='{what}']")
+    hint = page.locator(f".scroll[aria-label^='{what}'] + .scroll-hint")
+    assert hint.inner_text().startswith("Scroll sideways")
+    faded = "e => getComputedStyle(e).maskImage !== 'none'"
+    assert area.evaluate(faded)
+    area.evaluate("e => e.scrollTo(e.scrollWidth, 0)")
+    page.wait_for_function(
+        "e => e.classList.contains('at-end')", arg=area.element_handle()
+    )
+    assert not area.evaluate(faded)
+    page.set_viewport_size({"width": 1280, "height": 800})
+    hint.wait_for(state="hidden")
+
+
+def size_of_text(locator):
+    return locator.locator("text").first.bounding_box()["height"]
+
+
+@pytest.mark.parametrize("size", [(390, 800), (800, 360), (1280, 900)])
+def test_enlarged_pairs_are_no_smaller_than_on_the_page(open_page, size):
+    page = open_page("one")
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    own = size_of_text(page.locator("figure.wide svg[role=img]"))
+    page.get_by_label("Enlarge Pairs").click()
+    stage = page.locator("#zoom-stage > svg")
+    assert size_of_text(stage) >= own * 0.999
+    start = [float(x) for x in stage.get_attribute("viewBox").split()]
+    page.keyboard.press("-")
+    page.keyboard.press("+")
+    page.keyboard.press("+")
+    area = stage.bounding_box()
+    middle = area["x"] + area["width"] / 2, area["y"] + area["height"] / 2
+    before = stage.get_attribute("viewBox")
+    page.mouse.move(*middle)
+    page.mouse.down()
+    page.mouse.move(middle[0] - 60, middle[1])
+    page.mouse.up()
+    after = stage.get_attribute("viewBox")
+    assert float(after.split()[0]) > float(before.split()[0])
+    page.get_by_role("button", name="Reset").click()
+    again = [float(x) for x in stage.get_attribute("viewBox").split()]
+    assert again == pytest.approx(start)
+
+
+def colours(page, selector):
+    found = page.locator(selector).evaluate_all(
+        "marks => marks.map(mark => getComputedStyle(mark).stroke)"
+    )
+    return set(found)
+
+
+def test_dots_have_colours_of_their_own_in_the_dark(open_page):
+    dots = "figure.wide .marks path[stroke-linecap=round]"
+    light = colours(open_page("beside"), dots)
+    dark = colours(open_page("beside", scheme="dark"), dots)
+    assert len(light) == len(dark) == 2
+    assert not light & dark
+
+
+def test_legends_show_dots_for_dots_and_lines_for_lines(open_page):
+    page = open_page("beside")
+    pairs = page.locator("figure.wide .legend").first
+    assert pairs.locator("circle").count() == 2
+    assert pairs.locator("path").count() == 0
+    assert page.locator(".grid .legend").first.locator("path").count() == 2
 
 
 def test_charts_enlarge_and_zoom_by_keyboard(open_page):

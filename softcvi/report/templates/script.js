@@ -43,28 +43,47 @@
     }));
   }
 
-  // A chart enlarged: buttons, keys, wheel and drag move one view box.
+  // What is cut at the edge says so, until its end is reached.
+  const mark = (area) => {
+    const hidden = area.scrollWidth - area.clientWidth;
+    area.classList.toggle("overflows", hidden > 1);
+    area.classList.toggle("at-end", area.scrollLeft >= hidden - 1);
+  };
+  const watcher = new ResizeObserver((entries) => entries.forEach((entry) => mark(entry.target)));
+  for (const area of document.querySelectorAll(".scroll")) {
+    watcher.observe(area);
+    area.addEventListener("scroll", () => mark(area), { passive: true });
+  }
+
+  // A chart enlarged: buttons, keys, wheel and drag move one view box, which has the
+  // shape of the stage.
   const dialog = document.getElementById("zoom");
   const stage = document.getElementById("zoom-stage");
-  let box, full;
+  let box, full, least, first;
   const show = () => stage.firstElementChild.setAttribute("viewBox", box.join(" "));
-  const zoom = (factor, fx = 0.5, fy = 0.5) => {
-    const width = Math.min(full[2], Math.max(full[2] / 40, box[2] * factor));
-    const height = width * full[3] / full[2];
+  const setScale = (scale, fx, fy) => {
+    const width = stage.clientWidth / scale, height = stage.clientHeight / scale;
     box = [box[0] + (box[2] - width) * fx, box[1] + (box[3] - height) * fy, width, height];
     move(0, 0);
   };
+  const zoom = (factor, fx = 0.5, fy = 0.5) => {
+    const scale = stage.clientWidth / box[2] / factor;
+    setScale(Math.min(40 * least, Math.max(least, scale)), fx, fy);
+  };
+  // A side with room to spare is centred; the other cannot leave the drawing.
+  const within = (start, size, low, length) => size >= length
+    ? low - (size - length) / 2 : Math.min(low + length - size, Math.max(low, start));
   const move = (dx, dy) => {
-    const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
-    box[0] = clamp(box[0] + dx * box[2], full[0], full[0] + full[2] - box[2]);
-    box[1] = clamp(box[1] + dy * box[3], full[1], full[1] + full[3] - box[3]);
+    box[0] = within(box[0] + dx * box[2], box[2], full[0], full[2]);
+    box[1] = within(box[1] + dy * box[3], box[3], full[1], full[3]);
     show();
   };
-  const reset = () => { box = [...full]; show(); };
+  const reset = () => { box = [...full]; setScale(first, 0, 0); };
   for (const button of document.querySelectorAll(".enlarge")) {
     button.addEventListener("click", () => {
       const figure = button.closest("figure");
-      const copy = figure.querySelector(".drawing > svg").cloneNode(true);
+      const original = figure.querySelector(".drawing > svg");
+      const copy = original.cloneNode(true);
       copy.removeAttribute("style");
       copy.removeAttribute("aria-labelledby");
       for (const marked of copy.querySelectorAll("[id]")) marked.removeAttribute("id");
@@ -72,6 +91,11 @@
       stage.replaceChildren(copy);
       full = copy.getAttribute("viewBox").split(" ").map(Number);
       dialog.showModal();
+      least = Math.min(stage.clientWidth / full[2], stage.clientHeight / full[3]);
+      // A drawing wider than a phone is shown in part rather than smaller than before.
+      const before = original.getBoundingClientRect().width / full[2];
+      const cover = Math.max(stage.clientWidth / full[2], stage.clientHeight / full[3]);
+      first = least >= before ? least : Math.max(before, Math.min(cover, 2 * before));
       reset();
       stage.focus();
     });
@@ -96,9 +120,15 @@
     zoom(event.deltaY > 0 ? 1.15 : 1 / 1.15,
       (event.clientX - area.left) / area.width, (event.clientY - area.top) / area.height);
   }, { passive: false });
+  let held = null;
+  stage.addEventListener("pointerdown", (event) => {
+    held = [event.clientX, event.clientY];
+    stage.setPointerCapture(event.pointerId);
+  });
   stage.addEventListener("pointermove", (event) => {
-    if (!event.buttons) return;
+    if (!event.buttons || !held) return;
     const area = stage.getBoundingClientRect();
-    move(-event.movementX / area.width, -event.movementY / area.height);
+    move((held[0] - event.clientX) / area.width, (held[1] - event.clientY) / area.height);
+    held = [event.clientX, event.clientY];
   });
 })();

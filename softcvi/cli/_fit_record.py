@@ -1,0 +1,59 @@
+"""What a fit in a folder was told, beside what it is told now."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from softcvi.cli._errors import CommandError
+from softcvi.cli._fit import DEFAULT_ALPHA, DEFAULT_PARTICLES
+from softcvi.cli._fit_files import RESULT
+
+# What the record leaves out if it was not given.
+_DEFAULTS = {"alpha": DEFAULT_ALPHA, "kind": "auto", "particles": DEFAULT_PARTICLES}
+# File names may change; what is in them may not.
+_NOT_COMPARED = ("data",)
+
+
+def check_same(folder: Path, settings: dict[str, Any]) -> None:
+    """Refuse to go on with a fit that was told something else.
+
+    Args:
+        folder: The folder of the fit; without a record in it nothing is refused.
+        settings: What the fit is told now.
+
+    Example:
+        >>> check_same(Path("no-such-folder"), {"seed": 1})
+    """
+    path = folder / RESULT
+    if not path.exists():
+        return
+    before = json.loads(path.read_text(encoding="utf-8")).get("settings", {})
+    changed = _changes({**_DEFAULTS, **before}, {**_DEFAULTS, **settings})
+    if changed:
+        raise CommandError(
+            f"--resume: {folder} holds a fit that was told something else: "
+            f"{', '.join(changed)}.\nGive --overwrite in its place to start afresh, or "
+            "another --out."
+        )
+
+
+def _changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    keys = [key for key in {**before, **now} if key not in _NOT_COMPARED]
+    return [
+        _change(key, before.get(key), now.get(key))
+        for key in keys
+        if before.get(key) != now.get(key)
+    ]
+
+
+def _change(key: str, before: Any, now: Any) -> str:
+    if key == "data sha256":
+        return "other --data"
+    if key == "model sha256":
+        return "the model's file has changed"
+    flag = key if key == "model" else f"--{key.replace('_', '-')}"
+    return f"{flag} {_word(before)} (now {_word(now)})"
+
+
+def _word(value: Any) -> str:
+    return "none" if value is None else str(value)
