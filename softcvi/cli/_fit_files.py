@@ -21,7 +21,7 @@ _KEPT = ("kind", "guide", "objective", "alpha", "particles", "steps", "seed", "s
 
 
 def check_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
-    """Refuse to write over a fit by accident, and clear the way if asked.
+    """Refuse to write over a fit by accident, and where nothing can be written.
 
     Args:
         folder: Where the fit will be.
@@ -34,8 +34,7 @@ def check_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
     if folder.exists() and not folder.is_dir():
         raise CommandError(f"--out {folder}: is a file. Give a folder.")
     _check_writable(folder)
-    checkpoint = folder / CHECKPOINT
-    taken = checkpoint.exists() or (folder / RESULT).exists()
+    taken = (folder / CHECKPOINT).exists() or (folder / RESULT).exists()
     if resume and not taken:
         raise CommandError(
             f"--resume: nothing to go on from in {folder}. Check --out, or leave out "
@@ -46,9 +45,19 @@ def check_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
             f"--out {folder}: holds a fit. Give --resume to go on, --overwrite to "
             "replace it, or another folder."
         )
-    if overwrite and not resume:
-        checkpoint.unlink(missing_ok=True)
-        (folder / RESULT).unlink(missing_ok=True)
+
+
+def clear_folder(folder: Path) -> None:
+    """Forget the fit in a folder, once all is known to be well with the next one.
+
+    Args:
+        folder: Where the fit will be.
+
+    Example:
+        >>> clear_folder(Path("no-such-folder"))
+    """
+    for name in (CHECKPOINT, RESULT):
+        (folder / name).unlink(missing_ok=True)
 
 
 def _check_writable(folder: Path) -> None:

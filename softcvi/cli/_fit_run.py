@@ -19,6 +19,7 @@ from softcvi.cli._fit_files import (
     CHAIN,
     CHECKPOINT,
     check_folder,
+    clear_folder,
     is_finished,
     settings_of,
     write_all,
@@ -111,6 +112,8 @@ def _answer(
     reference = None
     if draws is not None:
         reference = matched_reference(args.reference, draws, target, args.quiet)
+    if args.overwrite and not args.resume:
+        clear_folder(args.out)
     try:
         return _fit(args, target, objective), reference
     except Exception as error:

@@ -121,3 +121,13 @@ def test_nothing_is_done_before_the_first_step(capsys):
     lines = capsys.readouterr().err.splitlines()
     assert lines[1] == "fit: ended before the first step"
     assert lines[3].startswith("fit: done step 10/10")
+
+
+def test_overwriting_loses_nothing_before_the_next_fit_can_begin(regression, capsys):
+    old = regression / "out" / "result.json"
+    old.parent.mkdir()
+    old.write_text("{}")
+    assert run(regression, "--overwrite", data="missing.json") == 2
+    assert run(regression, "--overwrite", name="no_such_model") == 2
+    assert "no_such_model" in capsys.readouterr().err
+    assert old.exists()
