@@ -41,33 +41,6 @@ def quiet_libraries() -> Iterator[None]:
             logging.disable(before)
 
 
-class Log(Lines):
-    """Lines that do not call a phase done in which no step was done.
-
-    Example:
-        >>> import sys
-        >>> reporter = Log(stream=sys.stdout)
-        >>> reporter.begin("fit", 100)
-        fit: started
-        >>> reporter.end()
-        fit: ended before the first step
-    """
-
-    def begin(self, description: str, total: int) -> None:
-        self._moved = False
-        super().begin(description, total)
-
-    def update(self, step: int, rate: float, numbers: dict[str, float]) -> None:
-        self._moved = True
-        super().update(step, rate, numbers)
-
-    def end(self) -> None:
-        if self._moved:
-            super().end()
-        else:
-            self._write("ended before the first step")
-
-
 class Named(AbstractReporter):
     """Another reporter under a name that says which fit this is.
 
@@ -111,7 +84,7 @@ def make_reporter(quiet: bool = False, name: str = "fit") -> AbstractReporter:
         return Silent()
     console = Console(stderr=True)
     live = console.is_terminal and not console.is_dumb_terminal
-    return Named(Bar(console) if live else Log(), name)
+    return Named(Bar(console) if live else Lines(), name)
 
 
 def say(text: str = "", *, quiet: bool = False) -> None:

@@ -109,8 +109,12 @@ class Lines(AbstractReporter):
         every: Seconds between lines.
 
     Example:
-        >>> import softcvi
-        >>> reporter = softcvi.fitting.Lines(every=5.0)
+        >>> import sys, softcvi
+        >>> reporter = softcvi.fitting.Lines(sys.stdout, every=5.0)
+        >>> reporter.begin("fit", 100)
+        fit: started
+        >>> reporter.end()
+        fit: ended before the first step
     """
 
     def __init__(self, stream: IO[str] | None = None, every: float = 10.0):
@@ -119,17 +123,22 @@ class Lines(AbstractReporter):
 
     def begin(self, description: str, total: int) -> None:
         self._description, self._total = description, total
-        self._last, self._text = time.monotonic(), ""
+        self._last, self._step = time.monotonic(), 0
         self._write("started")
 
     def update(self, step: int, rate: float, numbers: dict[str, float]) -> None:
+        self._step = step
         self._text = f"step {step}/{self._total} {_as_text(rate, numbers)}"
         if time.monotonic() - self._last >= self.every:
             self._last = time.monotonic()
             self._write(self._text)
 
     def end(self) -> None:
-        self._write(f"done {self._text}".rstrip())
+        if not self._step:
+            self._write("ended before the first step")
+        else:
+            word = "done" if self._step >= self._total else "stopped at"
+            self._write(f"{word} {self._text}".rstrip())
 
     def _write(self, text: str) -> None:
         stream = sys.stderr if self.stream is None else self.stream

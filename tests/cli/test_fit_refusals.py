@@ -9,7 +9,6 @@ from softcvi.cli import _fit_run, main
 from softcvi.cli._errors import CommandError
 from softcvi.cli._fit_reference import matched_reference
 from softcvi.cli._model_file import load_target
-from softcvi.cli._terminal import Log
 
 MODEL = """\
 import numpyro
@@ -109,18 +108,6 @@ def test_a_model_that_observes_nothing_is_noted(regression, capsys):
     assert note not in capsys.readouterr().err
     assert run(regression, name="by_factor") == 1
     assert "observes nothing" not in capsys.readouterr().err
-
-
-def test_nothing_is_done_before_the_first_step(capsys):
-    reporter = Log()
-    reporter.begin("fit", 10)
-    reporter.end()
-    reporter.begin("fit", 10)
-    reporter.update(10, 5.0, {})
-    reporter.end()
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[1] == "fit: ended before the first step"
-    assert lines[3].startswith("fit: done step 10/10")
 
 
 def test_overwriting_loses_nothing_before_the_next_fit_can_begin(regression, capsys):

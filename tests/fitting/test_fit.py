@@ -195,3 +195,17 @@ def test_the_summary_names_verdict_parameters_and_times(whole):
     for part in ("verdict", "label ESS", "compilation", "x[0]", "x[1]", "q95"):
         assert part in text
     assert whole[0].verdict.khat < 0.5
+
+
+def test_lines_do_not_call_done_what_was_not():
+    stream = io.StringIO()
+    reporter = softcvi.fitting.Lines(stream)
+    for steps in ((), (4,), (4, 10)):
+        reporter.begin("fit", 10)
+        for step in steps:
+            reporter.update(step, 5.0, {})
+        reporter.end()
+    lines = stream.getvalue().splitlines()
+    assert lines[1] == "fit: ended before the first step"
+    assert lines[3].startswith("fit: stopped at step 4/10")
+    assert lines[5].startswith("fit: done step 10/10")
