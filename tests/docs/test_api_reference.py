@@ -90,7 +90,6 @@ def test_map_of_the_paper_names_commands_that_parse():
         make_parser().parse_args(command.split())
 
 
-@pytest.mark.slow
 def test_site_builds_strictly(tmp_path):
     # Links, anchors, navigation and docstrings; `make docs` runs the code as well.
     environment = {**os.environ, "SOFTCVI_DOCS_RUN": "no", "NO_MKDOCS_2_WARNING": "1"}

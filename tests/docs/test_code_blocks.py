@@ -19,8 +19,6 @@ import pytest
 
 import softcvi
 
-pytestmark = pytest.mark.slow
-
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r'^```python exec="on"([^\n]*)\n(.*?)^```', re.S | re.M)
 
