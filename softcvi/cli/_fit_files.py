@@ -108,7 +108,7 @@ def settings_of(args: argparse.Namespace, path: Path, name: str) -> dict[str, An
     told = {key: getattr(args, key, None) for key in _KEPT}
     told = {key: value for key, value in told.items() if value is not None}
     files = {"model": path} if args.data is None else {"model": path, "data": args.data}
-    hashes = {f"{key} sha256": _sha256(file) for key, file in files.items()}
+    hashes = {f"{key} sha256": file_digest(file) for key, file in files.items()}
     data = {} if args.data is None else {"data": args.data.name}
     return {"model": f"{path.name}:{name}", **data, **told, **hashes}
 
@@ -151,5 +151,17 @@ def write_all(
     return files, notes
 
 
-def _sha256(path: Path) -> str:
+def file_digest(path: Path) -> str:
+    """What tells the contents of a file from others, in the record of a fit.
+
+    Args:
+        path: The file.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "data.json"
+        >>> _ = path.write_text("{}")
+        >>> file_digest(path)
+        '44136fa355b3678a'
+    """
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16]

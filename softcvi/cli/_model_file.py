@@ -72,7 +72,8 @@ def load_target(
         listed = ", ".join(own) or "nothing"
         raise CommandError(f"{path}: has no '{name}'. It defines: {listed}.")
     model = getattr(module, name)
-    if not (callable(model) or _is_pymc_model(model) or _is_target(model)):
+    is_target = isinstance(model, AbstractTarget)
+    if not (callable(model) or _is_pymc_model(model) or is_target):
         raise CommandError(
             f"{path.name}:{name}: is no model but of type {type(model).__name__}. Name "
             "a NumPyro model or a log density (a function), a PyMC model or a softcvi "
@@ -122,7 +123,7 @@ def _import(path: Path) -> ModuleType:
 
 
 def _detect(module: ModuleType, model: Any) -> str:
-    if _is_target(model):
+    if isinstance(model, AbstractTarget):
         return "target"
     if _is_pymc_model(model):
         return "pymc"
@@ -142,10 +143,6 @@ def _uses(module: ModuleType, package: str) -> bool:
         if isinstance(name, str) and name.split(".")[0] == package:
             return True
     return False
-
-
-def _is_target(value: Any) -> bool:
-    return isinstance(value, AbstractTarget)
 
 
 def _is_pymc_model(value: Any) -> bool:

@@ -2,7 +2,6 @@
 
 import argparse
 import functools
-import hashlib
 import os
 from pathlib import Path
 from typing import Any
@@ -100,12 +99,14 @@ def _target_again(folder: Path, settings: dict[str, Any]):
 
 def _find_file(folder: Path, file: Path, sha256: str | None) -> Path:
     """A file as it was at the fit: here, one folder below, or beside the fit."""
+    from softcvi.cli._fit_files import file_digest
+
     below = sorted(path for path in Path().iterdir() if path.is_dir())
     places = (Path(), folder, folder.resolve().parent, *below)
     # Path.is_file would stop at a folder that may not be read.
     found = [place / file for place in places if os.path.isfile(place / file)]
     for path in found:
-        if hashlib.sha256(path.read_bytes()).hexdigest().startswith(sha256 or ""):
+        if sha256 in (None, file_digest(path)):
             return path
     state = "was changed" if found else "not found"
     raise CommandError(

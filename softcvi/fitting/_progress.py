@@ -138,7 +138,7 @@ class Lines(AbstractReporter):
             self._write("ended before the first step")
         else:
             word = "done" if self._step >= self._total else "stopped at"
-            self._write(f"{word} {self._text}".rstrip())
+            self._write(f"{word} {self._text}")
 
     def _write(self, text: str) -> None:
         stream = sys.stderr if self.stream is None else self.stream

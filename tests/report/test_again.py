@@ -2,12 +2,12 @@
 
 import shutil
 
-import jax
 import numpy as np
 import pytest
 
 from softcvi.cli import main
 from softcvi.report import FitView, read_fit
+from tests.cli.conftest import compilation_cache  # noqa: F401
 
 MODEL = """\
 import numpyro
@@ -20,15 +20,6 @@ def model(y):
         a = numpyro.sample("a", dist.Normal(mu, 1.0))
         numpyro.sample("obs", dist.Normal(a, 1.0), obs=y)
 """
-
-
-@pytest.fixture(scope="module", autouse=True)
-def compilation_cache(tmp_path_factory):
-    before = jax.config.jax_compilation_cache_dir
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SOFTCVI_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        yield
-    jax.config.update("jax_compilation_cache_dir", before)
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,8 @@ def measure_trusted(options: Options) -> list[dict[str, Any]]:
     Ours is trusted when k-hat of the importance weights is below 0.7; NUTS (four
     chains of 1,000 draws after 1,000 of warm-up), and the chains at the end of our
     ladder, when R-hat is below 1.01 and the effective sample size above 400 for all
-    parameters. Both get the same NumPyro
-    model; the paper's guides get the paper's densities.
+    parameters. Both get the same NumPyro model; the paper's guides get the paper's
+    densities.
 
     Args:
         options: Settings of the run.
