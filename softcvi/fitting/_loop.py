@@ -194,13 +194,8 @@ def one_step(state: LoopState, step: Int[Array, ""], run: Run) -> LoopState:
     (_, info), grads = jax.value_and_grad(loss_fn, has_aux=True)(state.params)
     # The sum of squares is computed for clipping anyway, and finite only if all are.
     usable = info.usable & jnp.isfinite(_sum_of_squares(grads))
-    params, optimizer_state = run.optimizer.update(
-        grads, state.optimizer_state, state.params, step, run.total_steps
-    )
-    params, optimizer_state = jax.tree_util.tree_map(
-        lambda new, old: jnp.where(usable, new, old),
-        (params, optimizer_state),
-        (state.params, state.optimizer_state),
+    params, optimizer_state = run.optimizer.guarded_update(
+        grads, state.optimizer_state, state.params, step, run.total_steps, usable
     )
     # The counts ride in the history: on a GPU each number of its own is a kernel.
     row = [info.excess, info.label_ess, info.elbo, jnp.ones(()), info.num_bad]

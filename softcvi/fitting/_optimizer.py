@@ -9,6 +9,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
@@ -109,13 +110,36 @@ class AbstractOptimizer(eqx.Module):
     ) -> tuple[PyTree, PyTree]:
         """New parameters and state."""
 
+    def guarded_update(
+        self,
+        grads: PyTree,
+        state: PyTree,
+        params: PyTree,
+        step: Array,
+        total: Array,
+        usable: Array,
+    ) -> tuple[PyTree, PyTree]:
+        """New parameters and state, or the old ones where the step is not usable."""
+        new = self.update(grads, state, params, step, total)
+        return _chosen(usable, new, (params, state))
+
+
+def _chosen(usable: Array, new: PyTree, old: PyTree) -> PyTree:
+    return jax.tree_util.tree_map(
+        lambda left, right: jnp.where(usable, left, right), new, old
+    )
+
+
+_DECAYS = (0.9, 0.999)
+_EPSILON = 1e-8
+
 
 @functools.cache
 def _adam() -> "optax.GradientTransformation":
     import optax
 
     # One instance, so that all fits share compiled programs.
-    return optax.scale_by_adam()
+    return optax.scale_by_adam(*_DECAYS, _EPSILON)
 
 
 class Adam(AbstractOptimizer):
@@ -138,10 +162,22 @@ class Adam(AbstractOptimizer):
         return _adam().init(params)
 
     def update(self, grads, state, params, step, total):
+        return self.guarded_update(grads, state, params, step, total, True)
+
+    def guarded_update(self, grads, state, params, step, total, usable):
         norm = jnp.sqrt(jnp.sum(jnp.square(grads)))
         grads = grads * jnp.where(norm > self.clip, self.clip / norm, 1.0)
-        updates, state = _adam().update(grads, state)
-        return params - self.schedule(step, total) * updates, state
+        _, new = _adam().update(grads, state)
+        state = _chosen(usable, new, state)
+        # The direction again, from the moments that are kept: from the new ones, XLA
+        # would compute them twice and copy the old ones for it.
+        first, second = (
+            moment / (1 - decay**state.count)
+            for moment, decay in zip((state.mu, state.nu), _DECAYS, strict=True)
+        )
+        updates = first / (jnp.sqrt(second) + _EPSILON)
+        move = jnp.where(usable, self.schedule(step, total) * updates, 0.0)
+        return params - move, state
 
 
 class OptaxOptimizer(AbstractOptimizer):

@@ -50,6 +50,37 @@ def test_an_optimizer_finds_a_minimum(cls, dtype):
         np.testing.assert_allclose(leaf, 1.0, atol=1e-2)
 
 
+@pytest.mark.parametrize("cls", OPTIMIZERS, ids=lambda cls: cls.__name__)
+def test_a_step_that_is_not_usable_changes_nothing(cls):
+    optimizer = OPTIMIZERS[cls]
+    params = jnp.array([1.0, -2.0])
+    grads = jnp.array([3.0, jnp.nan])
+    begun = params, optimizer.init(params)
+
+    def after(grads, begun, usable):
+        return optimizer.guarded_update(grads, begun[1], begun[0], 1, 9, usable)
+
+    # The very first step as well, where Adam's corrections would divide by zero.
+    assert eqx.tree_equal(after(grads, begun, jnp.asarray(False)), begun)
+    later = after(grads.at[1].set(0.5), begun, jnp.asarray(True))
+    assert not eqx.tree_equal(later, begun)
+    assert eqx.tree_equal(after(grads, later, jnp.asarray(False)), later)
+
+
+def test_adam_is_that_of_optax_on_clipped_gradients():
+    ours = fitting.Adam(fitting.ConstantRate(0.1), clip=2.0)
+    theirs = optax.chain(optax.clip_by_global_norm(2.0), optax.adam(0.1))
+    mine = params = jnp.array([1.0, -2.0, 0.5])
+    mine_state, state = ours.init(params), theirs.init(params)
+    for step, scale in enumerate([1.0, 30.0, 0.01, -4.0]):
+        grads = scale * jnp.array([0.3, -1.0, 2.0])
+        mine, mine_state = ours.update(grads, mine_state, mine, step, 4)
+        updates, state = theirs.update(grads, state, params)
+        params = optax.apply_updates(params, updates)
+        # 1 - 0.999**count has five digits in single precision.
+        np.testing.assert_allclose(mine, params, rtol=2e-5)
+
+
 @pytest.mark.parametrize(
     "cls", sorted(SCHEDULES, key=str), ids=lambda cls: cls.__name__
 )
