@@ -233,6 +233,10 @@ def _join(pieces: Iterator, n: int) -> Any:
     leaves, treedef = jax.tree_util.tree_flatten(first)
     if len(leaves[0]) == n:
         return first
+    if isinstance(leaves[0], jax.core.Tracer):  # no place to write to while tracing
+        return jax.tree_util.tree_map(
+            lambda *parts: jnp.concatenate(parts), first, *pieces
+        )
     whole = [_aligned((n, *leaf.shape[1:]), leaf.dtype) for leaf in leaves]
     begin = 0
     for piece in itertools.chain([first], pieces):

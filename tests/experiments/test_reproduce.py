@@ -16,8 +16,6 @@ from softcvi.experiments.references import BuiltinReferences
 from softcvi.experiments.tasks import EightSchools, Slcp
 from softcvi.guides import spline_flow
 
-pytestmark = pytest.mark.slow
-
 FIELDS = {
     "task", "method", "run", "steps", "num_particles", "negative", "recipe",
     "reference", "log_prob_reference", "posterior_mean_accuracy", "coverage_nominal",
@@ -149,6 +147,7 @@ def test_settings_are_checked(change, message):
         Settings(**change)
 
 
+@pytest.mark.slow
 def test_slcp_and_marginals_figures(tmp_path, monkeypatch):
     # The figure is the same with a smaller flow, and the test far shorter.
     small_flow = functools.partial(
@@ -175,6 +174,7 @@ def test_slcp_and_marginals_figures(tmp_path, monkeypatch):
     assert all(path.stat().st_size > 1_000 for path in marginals.files)
 
 
+@pytest.mark.slow
 def test_particles_figure_and_its_variants(tmp_path):
     result = experiments.reproduce_particles(
         tmp_path, tasks=["linear_regression"], methods=["softcvi-1"], runs=1,
@@ -192,6 +192,7 @@ def test_the_negative_does_not_repeat_methods_that_have_none():
     assert plain.identity("slcp", "softcvi-1") != other.identity("slcp", "softcvi-1")
 
 
+@pytest.mark.slow
 def test_limit_is_close_to_what_eight_schools_can_reach():
     task = EightSchools()
     data = task.data(jr.key(0), [0], BuiltinReferences())

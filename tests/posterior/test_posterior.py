@@ -53,6 +53,13 @@ def test_pieces_do_not_change_the_draws(posterior):
     )
 
 
+def test_pieces_can_be_drawn_inside_a_compiled_program(posterior):
+    small = Posterior(posterior.guide, posterior.target, particle_batch=7)
+    key = jax.random.key(3)
+    compiled = jax.jit(lambda key: small.sample(key, 20))(key)
+    np.testing.assert_allclose(compiled["mu"], small.sample(key, 20)["mu"], rtol=1e-6)
+
+
 def test_importance_weights_correct_the_guide(posterior):
     sample = posterior.importance(jax.random.key(1), 4000)
     assert np.exp(sample.log_weights).sum() == pytest.approx(1.0)
