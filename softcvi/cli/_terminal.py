@@ -2,21 +2,13 @@
 
 import contextlib
 import logging
-import os
 import sys
 import warnings
 from collections.abc import Iterator
 
-import jax
 from rich.console import Console
 
 from softcvi.fitting import AbstractReporter, Bar, Lines, Silent
-
-# XLA would print a page for each program from the cache. It has read the variable by
-# now, and JAX has set it to 1 if nobody else did; the variable is for child processes.
-if os.environ.get("TF_CPP_MIN_LOG_LEVEL", "1") == "1":
-    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-    jax.config.update("jax_logging_level", "CRITICAL")
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import paramax
 from jaxtyping import PRNGKeyArray
 
@@ -103,10 +104,10 @@ def check_support(key: PRNGKeyArray, guide: AbstractGuide, target: AbstractTarge
     """Where the target has mass, the guide must have some too."""
     if guide.covers_reals or target.amortised:
         return
-    log_p, log_q = _at_initial(jax.random.split(key, _PROBES), guide, target)
-    missed = jnp.isfinite(log_p) & (log_q == -jnp.inf)
-    if bool(jnp.any(missed)):
-        share = float(jnp.sum(missed) / jnp.maximum(jnp.sum(jnp.isfinite(log_p)), 1))
+    log_p, log_q = map(np.asarray, _at_initial(key, guide, target))
+    missed = np.isfinite(log_p) & (log_q == -np.inf)
+    if missed.any():
+        share = missed.sum() / np.isfinite(log_p).sum()
         raise ValueError(
             f"guide: lacks the target's support: at {share:.0%} of {_PROBES} starting "
             "points the target is finite and the guide's density is zero. Use a guide "
@@ -116,7 +117,7 @@ def check_support(key: PRNGKeyArray, guide: AbstractGuide, target: AbstractTarge
 
 
 @eqx.filter_jit
-def _at_initial(keys, guide, target):
+def _at_initial(key, guide, target):
     guide = paramax.unwrap(guide)
 
     def one(key):
@@ -124,7 +125,7 @@ def _at_initial(keys, guide, target):
         data = target.draw_data(key)
         return target.log_density(particle, data), guide.log_prob(particle)
 
-    return jax.vmap(one)(keys)
+    return jax.vmap(one)(jax.random.split(key, _PROBES))
 
 
 def explain_nothing_usable(

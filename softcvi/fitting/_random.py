@@ -9,6 +9,8 @@ import functools
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax import lax
 from jax.extend import random as extend_random
 from jaxtyping import Array, PRNGKeyArray, UInt32
 
@@ -18,15 +20,18 @@ _PARITY = 0x1BD11BDA
 
 def _threefry(key: UInt32[Array, " 2"], x0: Array, x1: Array) -> tuple[Array, Array]:
     """Threefry-2x32 with 20 rounds (Salmon et al., 2011), elementwise."""
+    # ``lax`` and not operators: a hundred of those would take a tenth of a second to
+    # trace, each time that a process makes its first step.
     schedule = (key[0], key[1], key[0] ^ key[1] ^ jnp.uint32(_PARITY))
-    x0, x1 = x0 + schedule[0], x1 + schedule[1]
+    x0, x1 = lax.add(x0, schedule[0]), lax.add(x1, schedule[1])
     for group in range(5):
         for rotation in _ROTATIONS[group % 2]:
-            x0 = x0 + x1
-            x1 = (x1 << jnp.uint32(rotation)) | (x1 >> jnp.uint32(32 - rotation))
-            x1 = x1 ^ x0
-        x0 = x0 + schedule[(group + 1) % 3]
-        x1 = x1 + schedule[(group + 2) % 3] + jnp.uint32(group + 1)
+            x0 = lax.add(x0, x1)
+            left = lax.shift_left(x1, np.uint32(rotation))
+            right = lax.shift_right_logical(x1, np.uint32(32 - rotation))
+            x1 = lax.bitwise_xor(lax.bitwise_or(left, right), x0)
+        x0 = lax.add(x0, schedule[(group + 1) % 3])
+        x1 = lax.add(lax.add(x1, schedule[(group + 2) % 3]), np.uint32(group + 1))
     return x0, x1
 
 
