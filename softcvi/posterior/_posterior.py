@@ -245,7 +245,8 @@ def _join(pieces: Iterator, n: int) -> Any:
         for out, leaf in zip(whole, leaves, strict=True):
             out[begin:end] = leaf
         begin = end
-    return jax.tree_util.tree_unflatten(treedef, [jnp.asarray(out) for out in whole])
+    # Not ``jnp.asarray``, which copies in newer versions of JAX.
+    return jax.tree_util.tree_unflatten(treedef, jax.device_put(whole))
 
 
 def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
