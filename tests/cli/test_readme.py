@@ -1,5 +1,6 @@
 """The README does what it says."""
 
+import importlib.util
 import re
 from pathlib import Path
 
@@ -24,6 +25,14 @@ def test_files_that_it_names_exist():
     linked = re.findall(r"\]\(([^)#:]+)\)", README)
     assert linked
     assert [name for name in linked if not (ROOT / name).exists()] == []
+
+
+def test_its_speed_tables_are_those_of_the_records():
+    path = ROOT / "benchmarks" / "speed_tables.py"
+    spec = importlib.util.spec_from_file_location("speed_tables", path)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    assert script.with_tables(README) == README
 
 
 FENCES = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
