@@ -133,15 +133,15 @@ def explain_nothing_usable(
 ) -> str:
     """Why not a single step at the start could be used, in words."""
     if not target.amortised:
-        log_p = _at_guide(jax.random.split(key, _PROBES), guide, target)
-        if bool(jnp.all(jnp.isnan(log_p))):
+        log_p = np.asarray(_at_guide(key, guide, target))
+        if np.isnan(log_p).all():
             return (
                 "target: the log density is NaN at every draw of the starting guide. "
                 "Check the model for logs or square roots of negative numbers; a "
                 "space such as softcvi.targets.UnconstrainedSpace keeps parameters in "
                 "their domain."
             )
-        if bool(jnp.all(log_p == -jnp.inf)):
+        if (log_p == -np.inf).all():
             return (
                 "target: the log density is -inf at every draw of the starting guide: "
                 "the guide lies outside the target's support. Start it inside, or use "
@@ -154,8 +154,8 @@ def explain_nothing_usable(
 
 
 @eqx.filter_jit
-def _at_guide(keys, guide, target):
+def _at_guide(key, guide, target):
     guide = paramax.unwrap(guide)
     return jax.vmap(
         lambda key: target.log_density(guide.sample(key), target.draw_data(key))
-    )(keys)
+    )(jax.random.split(key, _PROBES))

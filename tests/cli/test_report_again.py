@@ -7,7 +7,6 @@ import pytest
 
 from softcvi.cli import main
 from softcvi.report import FitView, read_fit
-from tests.cli.conftest import compilation_cache  # noqa: F401
 
 MODEL = """\
 import numpyro
