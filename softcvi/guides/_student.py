@@ -6,7 +6,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from flowjax.distributions import AbstractDistribution
-from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Scalar
 from paramax import Parameterize
 
@@ -63,11 +62,8 @@ class StudentT(AbstractDistribution):
     def _log_prob(self, x: Array, condition: Array | None = None) -> Scalar:
         df = self.df
         z = (x - self.loc) / self.scale
-        normaliser = (
-            gammaln((df + 1) / 2) - gammaln(df / 2) - 0.5 * jnp.log(df * jnp.pi)
-        )
         tail = 0.5 * (df + 1) * jnp.log1p(z**2 / df)
-        return jnp.sum(normaliser - tail - jnp.log(self.scale))
+        return jnp.sum(_log_normaliser(df) - tail - jnp.log(self.scale))
 
     def matched(
         self, mean: Float[Array, " d"], covariance: Float[Array, "d d"]
@@ -113,6 +109,26 @@ class Folded(AbstractDistribution):
     def _log_prob(self, x: Array, condition: Array | None = None) -> Scalar:
         both = jnp.logaddexp(self.base._log_prob(x), self.base._log_prob(-x))
         return jnp.where(x >= 0, both, -jnp.inf)
+
+
+def _log_normaliser(df: Array) -> Array:
+    """``log Gamma((df + 1) / 2) - log Gamma(df / 2) - log(df pi) / 2``, in one piece.
+
+    The recurrence of the gamma function moves the ratio up by six, where its series in
+    ``1 / w**2`` (coefficients from Euler numbers) is exact to 11 digits. Two large log
+    gammas would cancel: in single precision they lose 5e-3 at 10,000 degrees of
+    freedom, and they are a third of the kernels of eight schools' step.
+    """
+    x = df / 2
+    moved = 1.0
+    for i in (0, 2, 4):
+        moved *= (x + i) * (x + i + 1) / ((x + i + 0.5) * (x + i + 1.5))
+    w = x + 6 - 0.25
+    s = 1 / w**2
+    series = 50521 / 20971520
+    for coefficient in (1385 / 1048576, 61 / 49152, 5 / 2048, 1 / 64):
+        series = coefficient - s * series
+    return 0.5 * jnp.log(moved**2 * w / (2 * jnp.pi * x)) + s * series
 
 
 def student_t(target: PyTree, *, df: float = 5.0, scale: float = 1.0) -> VectorGuide:

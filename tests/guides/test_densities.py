@@ -7,6 +7,7 @@ import numpy as np
 import paramax
 import pytest
 from scipy import stats
+from scipy.special import digamma
 
 from softcvi import guides
 
@@ -48,6 +49,22 @@ def test_normals(name):
     centred = np.asarray(draws, float) - LOC
     distance = np.sum(centred @ np.linalg.inv(covariance) * centred, axis=1)
     assert stats.kstest(distance, stats.chi2(3).cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [("float32", 1e-6), ("float64", 2e-11)]
+)
+def test_normaliser_of_student_t_over_all_degrees_of_freedom(dtype, tolerance):
+    def at_zero(df):
+        t = paramax.unwrap(guides.StudentT(jnp.ones((), dtype)))
+        return eqx.tree_at(lambda t: t.df, t, df).log_prob(jnp.zeros((), dtype))
+
+    df = np.geomspace(1e-2, 1e6, 50)
+    with jax.enable_x64(dtype == "float64"):
+        value, gradient = jax.vmap(jax.value_and_grad(at_zero))(jnp.asarray(df, dtype))
+    exact = (digamma((df + 1) / 2) - digamma(df / 2) - 1 / df) / 2
+    np.testing.assert_allclose(value, stats.t(df).logpdf(0.0), atol=tolerance)
+    np.testing.assert_allclose(gradient, exact, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("df", [1.5, 5.0])
