@@ -52,4 +52,4 @@ def excess(
 
 def label_ess(log_labels: Float[Array, " k"]) -> Scalar:
     """Effective number of labels, between 1 (one takes all) and K."""
-    return 1.0 / jnp.sum(jnp.exp(2 * log_labels))
+    return 1.0 / jnp.sum(jnp.square(jnp.exp(log_labels)))

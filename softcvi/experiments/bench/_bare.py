@@ -46,10 +46,11 @@ def bare_loop(
         is_leaf=lambda leaf: isinstance(leaf, paramax.NonTrainable),
     )
     flat, unravel = ravel_pytree(params)
+    numbers = jax.tree_util.tree_map(jnp.asarray, objective)
 
     # Everything with numbers is an argument: constants would be folded at leisure.
     @eqx.filter_jit
-    def loop(key, flat, static, target, optimizer, steps):
+    def loop(key, flat, static, target, objective, optimizer, steps):
         def loss(flat, step):
             guide = paramax.unwrap(eqx.combine(unravel(flat), static))
             step_key = jax.random.fold_in(fused(key), step)
@@ -65,7 +66,7 @@ def bare_loop(
     def run(steps: int):
         length = jnp.asarray(steps, jnp.int32)
         return jax.block_until_ready(
-            loop(jax.random.key(0), flat, static, target, optimizer, length)
+            loop(jax.random.key(0), flat, static, target, numbers, optimizer, length)
         )
 
     return run
