@@ -91,6 +91,8 @@ def _environment(cache: Path | None, more: dict[str, str] | None) -> dict[str, s
     env = {k: v for k, v in os.environ.items() if not k.startswith("JAX_COMPILATION")}
     path = env.get("PYTHONPATH", "")
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(_ROOT), path]))
+    # Installed packages come with their bytecode: let this one keep its own, too.
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
     env["TF_CPP_MIN_LOG_LEVEL"] = "3"
     env["PYTHONWARNINGS"] = "ignore"
     env["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
