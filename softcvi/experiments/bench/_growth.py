@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +14,7 @@ from softcvi.experiments.bench._memory import measure_memory
 from softcvi.experiments.bench._options import Options
 from softcvi.experiments.bench._overhead import paper_problem
 from softcvi.experiments.bench._store import Result
-from softcvi.experiments.bench._timing import measuring
+from softcvi.experiments.bench._timing import measuring, seconds_of
 from softcvi.experiments.tasks import linear_regression_log_prob
 from softcvi.fitting import paper_optimizer
 from softcvi.guides import low_rank, mean_field, spline_flow
@@ -166,22 +167,53 @@ def _fits(options: Options) -> list[dict[str, Any]]:
 
 
 def _data(options: Options) -> list[dict[str, Any]]:
-    def make(size: int):
+    def target_of(size: int):
         x_key, y_key = jax.random.split(jax.random.key(0))
         observed = {
             "x": jax.random.normal(x_key, (size, _COVARIATES)),
             "y": jax.random.normal(y_key, (size,)),
         }
-        target = softcvi.DensityTarget(
+        return softcvi.DensityTarget(
             linear_regression_log_prob,
             {"beta": jnp.zeros(_COVARIATES), "mu": jnp.zeros(())},
             observed=observed,
         )
+
+    def make(size: int):
+        target = target_of(size)
         return _fit(target, mean_field(target))
 
     label = f"linear regression, {_COVARIATES} covariates"
     sizes = [100, 1_000, 10_000, 100_000, 1_000_000]
-    return [_curve("data", label, sizes, make, options)]
+    ways = {label: make, "its density alone": lambda size: _density(target_of(size))}
+    return [_curve("data", n, sizes, way, options) for n, way in ways.items()]
+
+
+def _density(target, num_particles: int = 8) -> Callable[[int], float]:
+    """The model's own arithmetic: the density of K particles that keep moving."""
+
+    @eqx.filter_jit
+    def loop(particles, target, steps):
+        def body(_, particles):
+            log_p = jax.vmap(target.log_density)(particles)
+            return jax.tree_util.tree_map(
+                lambda x: x + 1e-9 * jnp.tanh(log_p.reshape(-1, *[1] * (x.ndim - 1))),
+                particles,
+            )
+
+        return jax.lax.fori_loop(0, steps, body, particles)
+
+    particles = jax.tree_util.tree_map(
+        lambda x: jnp.zeros((num_particles, *x.shape), x.dtype), target.structure.like
+    )
+
+    def run(steps: int) -> float:
+        length = jnp.asarray(steps, jnp.int32)
+        return seconds_of(
+            lambda: jax.block_until_ready(loop(particles, target, length))
+        )
+
+    return run
 
 
 _MEASURES: dict[str, Callable[[Options], list[dict[str, Any]]]] = {
