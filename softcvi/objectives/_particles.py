@@ -55,6 +55,7 @@ def draw_particles(
     values = jax.lax.stop_gradient(values)
     log_p = jax.vmap(lambda v: target.log_density(v, data))(values)
     log_q = jax.vmap(lambda v: guide.log_prob(v, condition))(values)
+    log_p, log_q = _computed_once(key, log_p), _computed_once(key, log_q)
     log_proposal = proposal.log_prob(values, fixed, log_q, condition)
     return Particles(values, log_p, log_q, jax.lax.stop_gradient(log_proposal))
 
@@ -81,6 +82,20 @@ def draw_reparameterised(
         )
     log_p = jax.vmap(lambda v: target.log_density(v, data))(values)
     return Particles(values, log_p, log_q, jax.lax.stop_gradient(log_q))
+
+
+def _computed_once(
+    key: PRNGKeyArray, log_density: Float[Array, " k"]
+) -> Float[Array, " k"]:
+    """The same numbers, divided by a one that the compiler does not know to be one.
+
+    Objectives read log densities several times: in labels, predictions and the report.
+    They end in sums, which XLA's CPU computes anew for every use, with a kernel for
+    each logarithm below; a division it computes once. Eight schools' step takes a
+    quarter less (8.5 us, not 11.4); gradients of a reparameterised draw gain nothing.
+    """
+    some_bits = jax.random.key_data(key).ravel()[0].astype(log_density.dtype)
+    return log_density / jnp.minimum(1.0 + some_bits, 1.0)
 
 
 def _stopped(guide: AbstractGuide) -> AbstractGuide:
