@@ -23,7 +23,7 @@ help:
 	@echo 'make test-all all tests and docstring examples (about twenty minutes)'
 	@echo 'make install  .venv with every extra'
 	@echo 'make lint     ruff and mypy;  make format  lets ruff mend what it can'
-	@echo 'make bench    compare speed with other libraries (ten to fifteen minutes)'
+	@echo 'make bench    compare speed with other libraries (about ten minutes)'
 	@echo 'make docs     build the documentation into site/'
 
 demo: $(DEMO)

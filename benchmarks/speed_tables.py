@@ -36,19 +36,20 @@ def with_tables(text: str) -> str:
 
 def _steps() -> str:
     one = {row["task"]: row for row in _parts("two-cores/figure.json")["one"]}
-    server = {row["task"]: row for row in _parts("server-two-cores/figure.json")["one"]}
+    newer = _parts("two-cores-jax-0.12/figure.json")["one"]
+    newer = {row["task"]: row for row in newer}
     many = {
         row["task"]: row
         for row in _parts("h200/figure.json")["many"]["rows"]
         if row["method"] == "softcvi-0.75"
     }
     header = [
-        "task", "the paper's code, two cores", "one fit, two shared cores",
-        "one fit, two cores of a server", "50 fits at once, one H200",
+        "task", "the paper's code, two cores", "one fit, two cores",
+        "one fit, two cores, JAX 0.12", "50 fits at once, one H200",
     ]  # fmt: skip
     rows = [
         [get_task(task).title, str(_PAPERS_CODE[task])]
-        + [f"{found[task]['us_a_step']:.0f}" for found in (one, server, many)]
+        + [f"{found[task]['us_a_step']:.0f}" for found in (one, newer, many)]
         for task in PAPER_TASKS
     ]
     return as_markdown(header, rows)
