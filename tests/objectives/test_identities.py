@@ -67,6 +67,23 @@ def test_snis_fkl_equals_it_in_expectation_with_more_noise(gradients):
     assert np.all(gradients["plain"].std(axis=0) > gradients["softcvi"].std(axis=0))
 
 
+@pytest.mark.parametrize("objective", [SoftCVI(), ELBO()], ids=["softcvi", "elbo"])
+@pytest.mark.parametrize("seed", [0, 2**32 - 1])
+def test_particles_are_the_guides_draws_to_the_last_bit(objective, seed):
+    """What keeps the compiler from drawing twice leaves every number as it is."""
+    key = jax.random.wrap_key_data(jnp.full(2, seed, jnp.uint32))
+    guide = paramax.unwrap(GUIDE)
+    particles = jax.jit(lambda k: objective.draw(k, guide, TARGET))(key)
+    drawn = jax.jit(jax.vmap(guide.sample))(jax.random.split(key, 8))
+    np.testing.assert_array_equal(particles.values, drawn)
+    np.testing.assert_allclose(
+        particles.log_p, jax.vmap(TARGET.log_density)(drawn), rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        particles.log_q, jax.vmap(guide.log_prob)(drawn), rtol=1e-6
+    )
+
+
 def test_one_hot_labels_give_infonce():
     rng = np.random.default_rng(0)
     log_q, log_negative = rng.normal(size=(2, 6)).astype(np.float32)
