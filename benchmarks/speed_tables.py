@@ -35,9 +35,10 @@ def with_tables(text: str) -> str:
 
 
 def _steps() -> str:
-    one = {row["task"]: row for row in _parts("two-cores/figure.json")["one"]}
-    newer = _parts("two-cores-jax-0.12/figure.json")["one"]
-    newer = {row["task"]: row for row in newer}
+    one, newer = (
+        {row["task"]: row for row in _parts(f"{folder}/figure.json")["one"]}
+        for folder in ("two-cores", "two-cores-jax-0.12")
+    )
     many = {
         row["task"]: row
         for row in _parts("h200/figure.json")["many"]["rows"]

@@ -65,17 +65,17 @@ def _bars(
 
 
 def draw_peers(payload: Payload, path: Path) -> None:
-    """Time of a step relative to ours, and seconds to a trusted posterior.
+    """Time of a step relative to ours, our overhead, seconds to a trusted posterior.
 
     Args:
         payload: A result of the suite.
         path: Where to save.
     """
     parts = payload["parts"]
-    problems = parts.get("steps", [])
+    problems, overhead = parts.get("steps", []), parts.get("overhead", [])
     raced = [row for row in parts.get("trusted", []) if row["status"] == "ok"]
     tasks = list(dict.fromkeys(row["task"] for row in raced))
-    figure, axes = _figure(len(problems) + len(tasks), width=6.2)
+    figure, axes = _figure(len(problems) + len(tasks) + bool(overhead), width=6.2)
     for axis, problem in zip(axes, problems, strict=False):
         rows = [row for row in problem["rows"] if row["status"] == "ok"]
         labels = [row["label"] for row in rows]
@@ -90,6 +90,12 @@ def draw_peers(payload: Payload, path: Path) -> None:
         ]
         title = f"{get_task(task).title}: cold process to posterior"
         _bars(axis, labels, [row["seconds"] for row in rows], title, "seconds")
+    if overhead:
+        axis = axes[len(problems) + len(tasks)]
+        labels = [f"softcvi, {get_task(row['task']).title}" for row in overhead]
+        title = "bar, history and stopping rule"
+        xlabel = f"loop / bare loop, limit {overhead[0]['limit']}"
+        _bars(axis, labels, [row["ratio"] for row in overhead], title, xlabel)
     figure.savefig(path, dpi=130)
 
 
