@@ -12,7 +12,7 @@ BENCH_ARGS ?= --out softcvi-bench --repeats 3
 # Stamps are newer than what they were made from, so a second call installs nothing.
 DEMO := $(VENV)/.stamp-demo
 ALL := $(VENV)/.stamp-all
-PINS := pyproject.toml constraints.txt constraints-3.12.txt
+PINS := pyproject.toml experiments/pyproject.toml constraints.txt constraints-3.12.txt
 
 .PHONY: test-all help demo test install lint format bench docs
 .DEFAULT_GOAL := help
@@ -55,7 +55,7 @@ docs: $(ALL)
 	@$(BIN)/mkdocs build --strict
 
 $(DEMO): $(PINS) | $(BIN)/python
-	@$(call install,experiments$(comma)report)
+	@$(call install,report)
 	@touch $@
 
 $(ALL): $(PINS) | $(BIN)/python
@@ -68,7 +68,6 @@ $(BIN)/python:
 	@echo 'Creating $(VENV) with $(PYTHON)'
 	@$(PYTHON) -m venv $(VENV)
 
-comma := ,
 # $(call install,extras): an environment made by hand is used as it is, if it can be.
 # A current pip that leaves compiling to the first import took less than half the
 # time of the one that Python 3.11 brings.
@@ -83,5 +82,5 @@ pins=constraints.txt; [ "$$minor" -lt 12 ] || pins=constraints-3.12.txt; \
 echo "Installing softcvi[$(1)] with $$pins"; \
 pip="$$py -m pip install --quiet --no-input --disable-pip-version-check"; \
 $$pip 'pip>=26'; \
-$$pip --no-compile --constraint $$pins --editable '.[$(1)]'
+$$pip --no-compile --constraint $$pins --editable '.[$(1)]' --editable ./experiments
 endef

@@ -7,8 +7,8 @@ import json
 import re
 from pathlib import Path
 
-from softcvi.experiments.bench._tables import as_markdown
-from softcvi.experiments.tasks import PAPER_TASKS, get_task
+from softcvi_experiments.bench._tables import as_markdown
+from softcvi_experiments.tasks import PAPER_TASKS, get_task
 
 _ROOT = Path(__file__).resolve().parents[1]
 _RECORDS = _ROOT / "results" / "bench"

@@ -1,14 +1,23 @@
 """Bayesian inference by contrastive variational inference (SoftCVI), on JAX."""
 
-from softcvi import diagnostics, fitting, guides, objectives, posterior, targets
+from softcvi import (
+    diagnostics,
+    fitting,
+    guides,
+    ladder,
+    objectives,
+    posterior,
+    starts,
+    targets,
+)
 from softcvi.fitting import (
     FitError,
     FitResult,
     enable_compilation_cache,
     fit,
     fit_many,
-    fit_until,
 )
+from softcvi.ladder import fit_until
 from softcvi.objectives import (
     ELBO,
     Alpha,
@@ -56,8 +65,10 @@ __all__ = [
     "fit_until",
     "fitting",
     "guides",
+    "ladder",
     "load",
     "objectives",
     "posterior",
+    "starts",
     "targets",
 ]

@@ -18,10 +18,9 @@ import paramax
 from flowjax.bijections import Invert, RationalQuadraticSpline
 from flowjax.distributions import LogNormal, Normal, Transformed, Uniform
 from jax.flatten_util import ravel_pytree
-
-from softcvi.experiments.references import get_source
-from softcvi.experiments.tasks import get_task
-from softcvi.experiments.tasks._garch import garch_log_prob
+from softcvi_experiments.references import get_source
+from softcvi_experiments.tasks import get_task
+from softcvi_experiments.tasks._garch import garch_log_prob
 
 NAMES = ("mu", "alpha0", "alpha1", "beta1")
 

@@ -8,13 +8,13 @@ from softcvi.adapters._arviz import to_arviz
 from softcvi.adapters._ask_tell import AskTellSession
 from softcvi.adapters._blackjax import VIAlgorithm, VIState, as_blackjax
 from softcvi.adapters._callable import CallbackTarget, from_callable
-from softcvi.adapters._numpyro_guide import NumPyroGuide, numpyro_guide
-from softcvi.adapters._numpyro_model import NumPyroTarget, from_numpyro
-from softcvi.adapters._numpyro_space import SiteSpace
-from softcvi.adapters._numpyro_svi import SoftCVILoss
 from softcvi.adapters._predictive import posterior_predictive
-from softcvi.adapters._pymc_model import PyMCTarget, from_pymc
-from softcvi.adapters._stan import StanTarget, from_bridgestan, from_pystan
+from softcvi.adapters.numpyro._guide import NumPyroGuide, numpyro_guide
+from softcvi.adapters.numpyro._model import NumPyroTarget, from_numpyro
+from softcvi.adapters.numpyro._space import SiteSpace
+from softcvi.adapters.numpyro._svi import SoftCVILoss
+from softcvi.adapters.pymc._model import PyMCTarget, from_pymc
+from softcvi.adapters.stan._target import StanTarget, from_bridgestan, from_pystan
 
 __all__ = [
     "AskTellSession",

@@ -6,8 +6,8 @@ import jax
 from jaxtyping import Array, PRNGKeyArray
 
 from softcvi.adapters._model_target import AbstractModelTarget, over_draws
-from softcvi.adapters._numpyro_call import ModelCall
-from softcvi.adapters._numpyro_model import NumPyroTarget, predict
+from softcvi.adapters.numpyro._call import ModelCall
+from softcvi.adapters.numpyro._model import NumPyroTarget, predict
 from softcvi.posterior import Posterior
 
 

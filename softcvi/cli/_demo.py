@@ -87,10 +87,10 @@ def _run(args: argparse.Namespace) -> None:
 
 def _fit(task_name: str, method: str, args: argparse.Namespace) -> Any:
     import jax
+    from softcvi_experiments.references import BuiltinReferences
+    from softcvi_experiments.tasks import get_task
 
     import softcvi
-    from softcvi.experiments.references import BuiltinReferences
-    from softcvi.experiments.tasks import get_task
     from softcvi.report import FitView
 
     task = get_task(task_name)

@@ -30,7 +30,7 @@ from softcvi.cli._model_error import model_error
 from softcvi.cli._model_file import load_target, split_name
 from softcvi.cli._observed import is_prior
 from softcvi.cli._terminal import make_reporter, say
-from softcvi.fitting import LadderResult
+from softcvi.ladder import LadderResult
 from softcvi.report import FitView, as_json
 
 _CODES = {"interrupted": INTERRUPTED, "failed": FAILURE}

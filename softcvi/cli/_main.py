@@ -4,13 +4,13 @@ import argparse
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib.metadata import entry_points
 from typing import Any
 
 import jax
 
 import softcvi
-from softcvi.cli._bench import add_bench_parser
 from softcvi.cli._completion import add_completion_parser
 from softcvi.cli._demo import add_demo_parser
 from softcvi.cli._errors import (
@@ -23,9 +23,7 @@ from softcvi.cli._errors import (
 )
 from softcvi.cli._fit import add_fit_parser
 from softcvi.cli._parser import Parser
-from softcvi.cli._references import add_references_parser
 from softcvi.cli._report import add_report_parser
-from softcvi.cli._reproduce import add_reproduce_parser
 from softcvi.cli._terminal import quiet_libraries
 
 _PIPE_CLOSED = 141
@@ -64,15 +62,19 @@ def make_parser() -> argparse.ArgumentParser:
         add_demo_parser,
         add_fit_parser,
         add_report_parser,
-        add_reproduce_parser,
-        add_references_parser,
-        add_bench_parser,
         add_completion_parser,
+        *_commands_of_other_distributions(),
     ):
         add(commands)
     for command in commands.choices.values():
         _add_common_options(command)
     return parser
+
+
+def _commands_of_other_distributions() -> list[Callable]:
+    """What other distributions add by the entry points ``softcvi.commands``."""
+    found = sorted(entry_points(group="softcvi.commands"), key=lambda point: point.name)
+    return [point.load() for point in found]
 
 
 def _add_common_options(parser: argparse.ArgumentParser) -> None:

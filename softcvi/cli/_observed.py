@@ -18,8 +18,8 @@ def is_prior(target: AbstractTarget) -> bool:
         >>> is_prior(from_numpyro(model)), is_prior(from_numpyro(model, 1.0))
         (True, False)
     """
-    from softcvi.adapters._numpyro_model import NumPyroTarget
-    from softcvi.adapters._numpyro_sites import find_sites
+    from softcvi.adapters.numpyro._model import NumPyroTarget
+    from softcvi.adapters.numpyro._sites import find_sites
 
     if not isinstance(target, NumPyroTarget) or target.observed:
         return False

@@ -6,10 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
+from softcvi._compile import rarely_run
 from softcvi.posterior import ImportanceSample, Posterior
 from softcvi.targets import Structure
 from softcvi.targets._numpy_random import numpy_generator
-from softcvi.targets._rarely import rarely_run
 
 _PROPOSALS = 4000
 _LEAPFROG = 6

@@ -4,9 +4,7 @@ from softcvi.fitting._cache import enable_compilation_cache
 from softcvi.fitting._checkpoint import Checkpoint
 from softcvi.fitting._fit import fit
 from softcvi.fitting._history import History
-from softcvi.fitting._ladder import LadderResult, fit_until
 from softcvi.fitting._many import fit_many
-from softcvi.fitting._nuts import ChainDraws
 from softcvi.fitting._optimizer import (
     AbstractOptimizer,
     AbstractSchedule,
@@ -17,9 +15,7 @@ from softcvi.fitting._optimizer import (
     paper_optimizer,
 )
 from softcvi.fitting._progress import AbstractReporter, Bar, Lines, Silent
-from softcvi.fitting._random import fused
 from softcvi.fitting._result import FitError, FitResult
-from softcvi.fitting._rungs import Rung
 from softcvi.fitting._stopping import (
     AbstractStoppingRule,
     EvaluationLimit,
@@ -36,27 +32,22 @@ __all__ = [
     "AbstractStoppingRule",
     "Adam",
     "Bar",
-    "ChainDraws",
     "Checkpoint",
     "ConstantRate",
     "EvaluationLimit",
     "FitError",
     "FitResult",
     "History",
-    "LadderResult",
     "Lines",
     "Never",
     "OptaxOptimizer",
     "Plateau",
     "Progress",
-    "Rung",
     "Silent",
     "TimeLimit",
     "WarmupCosine",
     "enable_compilation_cache",
     "fit",
     "fit_many",
-    "fit_until",
-    "fused",
     "paper_optimizer",
 ]

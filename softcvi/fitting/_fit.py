@@ -17,14 +17,18 @@ from softcvi.fitting._checks import (
     checked_key,
     explain_nothing_usable,
 )
-from softcvi.fitting._choose import choose_guide
 from softcvi.fitting._drive import drive
 from softcvi.fitting._finish import make_result
 from softcvi.fitting._loop import LoopState, Run, advance_one, prepare
 from softcvi.fitting._optimizer import as_optimizer
 from softcvi.fitting._progress import AbstractReporter, as_reporter
 from softcvi.fitting._result import FitError, FitResult
-from softcvi.fitting._start import (
+from softcvi.fitting._starts import fit_from_starts
+from softcvi.fitting._stopping import AbstractStoppingRule, Never
+from softcvi.guides import AbstractGuide
+from softcvi.objectives import AbstractObjective, SoftCVI
+from softcvi.starts._choose import choose_guide
+from softcvi.starts._explore import (
     STARTUP_SHARE,
     can_be_placed,
     place,
@@ -32,10 +36,6 @@ from softcvi.fitting._start import (
     start_in_best_space,
     starting_rate,
 )
-from softcvi.fitting._starts import fit_from_starts
-from softcvi.fitting._stopping import AbstractStoppingRule, Never
-from softcvi.guides import AbstractGuide
-from softcvi.objectives import AbstractObjective, SoftCVI
 from softcvi.targets import AbstractTarget
 
 

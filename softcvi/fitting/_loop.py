@@ -10,9 +10,8 @@ import paramax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
-from softcvi.fitting._on_device import on_device
+from softcvi._compile import fused, on_device
 from softcvi.fitting._optimizer import AbstractOptimizer
-from softcvi.fitting._random import fused
 from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective, StepInfo
 from softcvi.targets import AbstractTarget

@@ -22,16 +22,16 @@ from softcvi.fitting._loop import Run, advance_many, prepare
 from softcvi.fitting._optimizer import as_optimizer
 from softcvi.fitting._progress import AbstractReporter, as_reporter
 from softcvi.fitting._result import FitError, FitResult
-from softcvi.fitting._start import (
+from softcvi.fitting._stopping import AbstractStoppingRule, Never
+from softcvi.guides import AbstractGuide
+from softcvi.objectives import AbstractObjective, SoftCVI
+from softcvi.starts._explore import (
     MAX_NEWTON_DIM,
     STARTUP_SHARE,
     can_be_placed,
     place_by_newton,
     starting_rate,
 )
-from softcvi.fitting._stopping import AbstractStoppingRule, Never
-from softcvi.guides import AbstractGuide
-from softcvi.objectives import AbstractObjective, SoftCVI
 from softcvi.targets import AbstractTarget
 
 

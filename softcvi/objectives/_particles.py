@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
+from softcvi._compile import computed_once
 from softcvi.guides import AbstractGuide
 from softcvi.objectives._proposals import AbstractProposal
 from softcvi.targets import AbstractTarget
@@ -52,10 +53,10 @@ def draw_particles(
     fixed = _stopped(guide)
     keys = jax.random.split(key, num_particles)
     values = jax.vmap(lambda k: proposal.sample(k, fixed, condition))(keys)
-    values = _computed_once(key, jax.lax.stop_gradient(values), on_gpu=False)
+    values = computed_once(key, jax.lax.stop_gradient(values), on_gpu=False)
     log_p = jax.vmap(lambda v: target.log_density(v, data))(values)
     log_q = jax.vmap(lambda v: guide.log_prob(v, condition))(values)
-    log_p, log_q = _computed_once(key, (log_p, log_q))
+    log_p, log_q = computed_once(key, (log_p, log_q))
     log_proposal = proposal.log_prob(values, fixed, log_q, condition)
     return Particles(values, log_p, log_q, jax.lax.stop_gradient(log_proposal))
 
@@ -80,33 +81,9 @@ def draw_reparameterised(
         values, log_q = jax.vmap(lambda k: guide.sample_and_log_prob(k, condition))(
             keys
         )
-    values = _computed_once(key, values, on_gpu=False)
+    values = computed_once(key, values, on_gpu=False)
     log_p = jax.vmap(lambda v: target.log_density(v, data))(values)
     return Particles(values, log_p, log_q, jax.lax.stop_gradient(log_q))
-
-
-def _computed_once(key: PRNGKeyArray, tree: PyTree, *, on_gpu: bool = True) -> PyTree:
-    """The same numbers, divided by ones that the compiler does not know to be ones.
-
-    XLA's CPU would rather compute draws and log densities anew for every use (each
-    observation, labels, predictions, the report) than store them; a division it
-    computes once. The step of linear regression takes two thirds of the time, that of
-    eight schools three quarters (with JAX 0.12 two fifths), and with the ELBO a third.
-    A GPU draws again in less time than it takes to store and read: linear regression's
-    step takes a third more there if draws are divided.
-    """
-    if not on_gpu and jax.default_backend() == "gpu":
-        return tree
-    some_bits = jax.random.key_data(key).ravel()[0]
-
-    def divided(leaf):
-        if not jnp.issubdtype(leaf.dtype, jnp.inexact):
-            return leaf
-        # A one for each: division by a single number becomes a product, which is cheap.
-        numbers = jnp.arange(leaf.size, dtype=leaf.dtype).reshape(leaf.shape)
-        return leaf / jnp.minimum(1.0 + some_bits.astype(leaf.dtype) + numbers, 1.0)
-
-    return jax.tree_util.tree_map(divided, tree)
 
 
 def _stopped(guide: AbstractGuide) -> AbstractGuide:

@@ -24,7 +24,7 @@ _PACKAGES = ("softcvi", "flowjax", "paramax", "equinox", "jax", "jaxlib", "numpy
 _FUNCTION_MODULES = (
     "softcvi.guides",
     "softcvi.targets",
-    "softcvi.experiments.tasks",
+    "softcvi_experiments.tasks",
     "flowjax.bijections",
     "flowjax.distributions",
     "flowjax.utils",

@@ -12,6 +12,7 @@ import numpy as np
 import paramax
 from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
+from softcvi._compile import rarely_run
 from softcvi.guides import AbstractGuide
 from softcvi.posterior import _storage
 from softcvi.posterior._importance import (
@@ -22,7 +23,6 @@ from softcvi.posterior._importance import (
 )
 from softcvi.targets import AbstractSpace, AbstractTarget, SpaceOfModel
 from softcvi.targets._numpy_random import numpy_generator
-from softcvi.targets._rarely import rarely_run
 
 
 class Posterior:

@@ -153,9 +153,9 @@ def test_other_libraries_stay_quiet_and_are_put_back(caplog):
 
 
 def test_a_suite_that_is_not_there_says_so(capsys, monkeypatch):
-    import softcvi.experiments
+    import softcvi_experiments
 
-    monkeypatch.setitem(__import__("sys").modules, "softcvi.experiments.bench", None)
-    monkeypatch.delattr(softcvi.experiments, "bench", raising=False)
+    monkeypatch.setitem(__import__("sys").modules, "softcvi_experiments.bench", None)
+    monkeypatch.delattr(softcvi_experiments, "bench", raising=False)
     assert main(["bench", "--suite", "growth"]) == 1
     assert "--suite growth" in capsys.readouterr().err

@@ -4,11 +4,10 @@ import argparse
 from pathlib import Path
 
 import pytest
-
-from softcvi import experiments
-from softcvi.cli._references import add_references_parser
-from softcvi.cli._reproduce import add_reproduce_parser
-from softcvi.experiments import Reproduction, references
+import softcvi_experiments as experiments
+from softcvi_experiments import Reproduction, references
+from softcvi_experiments.cli._references import add_references_parser
+from softcvi_experiments.cli._reproduce import add_reproduce_parser
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ import jax.random as jr
 import numpy as np
 import paramax
 import pytest
-
-from softcvi.experiments.appendix import (
+from softcvi_experiments.appendix import (
     AdditiveSettings,
     PlainAdam,
     additive_data,
@@ -17,7 +16,8 @@ from softcvi.experiments.appendix import (
     fit_keeping_best,
     reproduce_neural_additive,
 )
-from softcvi.experiments.appendix._additive_metrics import centred_truth
+from softcvi_experiments.appendix._additive_metrics import centred_truth
+
 from softcvi.fitting import Silent
 from softcvi.guides import mean_field
 from softcvi.objectives import ELBO

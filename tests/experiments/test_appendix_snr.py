@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-
-from softcvi.experiments.appendix import reproduce_snr
+from softcvi_experiments.appendix import reproduce_snr
 
 pytestmark = pytest.mark.slow
 
@@ -68,6 +67,6 @@ def test_one_dimension_keeps_the_signal(curves):
 
 
 def test_curves_on_record_are_not_computed_again(curves, folder, monkeypatch):
-    monkeypatch.setattr("softcvi.experiments.appendix._snr.snr_curve", None)
+    monkeypatch.setattr("softcvi_experiments.appendix._snr.snr_curve", None)
     again = reproduce_snr(folder, num_values=5, num_gradients=NUM_GRADIENTS)
     assert again.records == list(curves.values())

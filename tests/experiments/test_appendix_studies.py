@@ -4,19 +4,19 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-
-import softcvi
-from softcvi.cli import main
-from softcvi.experiments import Records, Settings
-from softcvi.experiments._methods import get_objective
-from softcvi.experiments.appendix import (
+from softcvi_experiments import Records, Settings
+from softcvi_experiments._methods import get_objective
+from softcvi_experiments.appendix import (
     STUDIES,
     get_study,
     reproduce_negatives,
     reproduce_study,
 )
-from softcvi.experiments.appendix._variants import DEFAULTS
-from softcvi.experiments.tasks import get_task
+from softcvi_experiments.appendix._variants import DEFAULTS
+from softcvi_experiments.tasks import get_task
+
+import softcvi
+from softcvi.cli import main
 
 pytestmark = pytest.mark.slow
 

@@ -4,8 +4,7 @@ import gzip
 
 import numpy as np
 import pytest
-
-from softcvi.experiments.appendix import VaeSettings, load_images, reproduce_vae
+from softcvi_experiments.appendix import VaeSettings, load_images, reproduce_vae
 
 pytestmark = pytest.mark.slow
 
@@ -69,7 +68,7 @@ def test_bounds_are_in_order_and_training_helped(result):
 
 
 def test_finished_fits_are_not_repeated(result, folder, monkeypatch):
-    monkeypatch.setattr("softcvi.experiments.appendix._vae.fit_vae", None)
+    monkeypatch.setattr("softcvi_experiments.appendix._vae.fit_vae", None)
     again = reproduce_vae(folder, methods=["elbo"], settings=SETTINGS, progress=False)
     assert again.records == result.records[:1]
 

@@ -7,20 +7,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpyro.infer.util import log_density
-
-from softcvi.cli import main
-from softcvi.experiments import bench
-from softcvi.experiments.bench._child import ChildError, run_child
-from softcvi.experiments.bench._contender import Contender, time_contender
-from softcvi.experiments.bench._growth import slope
-from softcvi.experiments.bench._loops_peers import peer_contenders
-from softcvi.experiments.bench._problems import get_problem
-from softcvi.experiments.bench._store import Result
-from softcvi.experiments.tasks import (
+from softcvi_experiments import bench
+from softcvi_experiments.bench._child import ChildError, run_child
+from softcvi_experiments.bench._contender import Contender, time_contender
+from softcvi_experiments.bench._growth import slope
+from softcvi_experiments.bench._loops_peers import peer_contenders
+from softcvi_experiments.bench._problems import get_problem
+from softcvi_experiments.bench._store import Result
+from softcvi_experiments.tasks import (
     PAPER_TASKS,
     linear_regression_log_prob,
     slcp_log_prob,
 )
+
+from softcvi.cli import main
 
 pytestmark = pytest.mark.slow
 

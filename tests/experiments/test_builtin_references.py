@@ -8,9 +8,8 @@ import jax.random as jr
 import numpy as np
 import pytest
 from numpyro.infer.util import log_density
-
-from softcvi.experiments import references
-from softcvi.experiments.references import (
+from softcvi_experiments import references
+from softcvi_experiments.references import (
     POSTERIORS,
     BuiltinReferences,
     PosteriordbSbibm,

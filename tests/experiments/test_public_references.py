@@ -9,8 +9,7 @@ import warnings
 
 import numpy as np
 import pytest
-
-from softcvi.experiments.references import (
+from softcvi_experiments.references import (
     POSTERIORS,
     PosteriordbSbibm,
     ReferenceFileError,

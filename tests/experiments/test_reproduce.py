@@ -7,13 +7,13 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
+import softcvi_experiments as experiments
+from softcvi_experiments import Settings, reproduce_metrics
+from softcvi_experiments._limits import family_limits
+from softcvi_experiments._tables import compare
+from softcvi_experiments.references import BuiltinReferences
+from softcvi_experiments.tasks import EightSchools, Slcp
 
-from softcvi import experiments
-from softcvi.experiments import Settings, reproduce_metrics
-from softcvi.experiments._limits import family_limits
-from softcvi.experiments._tables import compare
-from softcvi.experiments.references import BuiltinReferences
-from softcvi.experiments.tasks import EightSchools, Slcp
 from softcvi.guides import spline_flow
 
 FIELDS = {
@@ -218,7 +218,7 @@ def test_published_numbers_stand_beside_ours():
 
 
 def test_boxes_of_a_parameter_stand_together_whatever_the_order_of_references():
-    from softcvi.experiments._figures import marginals_figure
+    from softcvi_experiments._figures import marginals_figure
 
     fitted = {"alpha1": np.full(9, 1.0), "mu": np.full(9, 5.0)}
     listed = {"mu": np.full(9, 5.0), "alpha1": np.full(9, 1.0)}

@@ -7,9 +7,8 @@ import numpy as np
 import paramax
 import pytest
 from numpyro.infer.util import log_density
-
-from softcvi.experiments import references, tasks
-from softcvi.experiments.references import BuiltinReferences
+from softcvi_experiments import references, tasks
+from softcvi_experiments.references import BuiltinReferences
 
 SOURCE = BuiltinReferences()
 

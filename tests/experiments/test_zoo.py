@@ -5,11 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpyro.infer.util import log_density
-
-from softcvi.experiments import zoo
-from softcvi.experiments.zoo._build import MAX_RHAT, MIN_ESS, latent_shapes
-from softcvi.experiments.zoo._outcome import Outcome, pareto_khat
-from softcvi.experiments.zoo._table import silent_failures
+from softcvi_experiments import zoo
+from softcvi_experiments.zoo._build import MAX_RHAT, MIN_ESS, latent_shapes
+from softcvi_experiments.zoo._outcome import Outcome, pareto_khat
+from softcvi_experiments.zoo._table import silent_failures
 
 pytestmark = pytest.mark.slow
 
@@ -110,7 +109,7 @@ def test_builder_makes_a_reference(tmp_path):
 
 
 def test_case_scores_a_method_and_keeps_errors(monkeypatch):
-    from softcvi.experiments.zoo import _peers
+    from softcvi_experiments.zoo import _peers
 
     exact = zoo.get("banana").reference
 

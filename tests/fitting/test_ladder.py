@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import softcvi
-from softcvi.fitting import ChainDraws
-from softcvi.fitting._nuts import nuts_in_base_space
-from softcvi.fitting._rungs import Climb
+from softcvi.ladder import ChainDraws
+from softcvi.ladder._chains import nuts_in_base_space
+from softcvi.ladder._rungs import Climb
 
 
 def log_gamma_density(theta):

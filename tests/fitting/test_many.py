@@ -7,7 +7,7 @@ import pytest
 
 import softcvi
 from softcvi import FitError, fit_many
-from softcvi.fitting._random import fused
+from softcvi._compile import fused
 
 CENTRES = np.array([[0.0, 1.0], [np.nan, 0.0], [0.5, -0.5]], np.float32)
 

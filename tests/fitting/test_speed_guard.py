@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import softcvi
-from softcvi.fitting import fused, paper_optimizer
+from softcvi._compile import fused
+from softcvi.fitting import paper_optimizer
 from softcvi.guides import SplineFlow, mean_field
 
 DRAWS = {

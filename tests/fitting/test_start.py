@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import softcvi
-from softcvi.fitting._adapt import adapt
-from softcvi.fitting._ridge import along, line, ridge
+from softcvi.starts._importance import adapt
+from softcvi.starts._ridge import along, line, ridge
 
 CENTRES = np.array([[-4.0, 0.0], [4.0, 2.0]])
 WEIGHTS = np.array([0.7, 0.3])

@@ -1,0 +1,190 @@
+"""Figure and table of variants: three metrics on every task."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from softcvi_experiments._figures import new_figure
+from softcvi_experiments._palette import METHOD_COLOURS
+from softcvi_experiments.appendix._markdown import as_table
+from softcvi_experiments.appendix._variants import DEFAULTS
+from softcvi_experiments.tasks import get_task
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Record = dict[str, Any]
+# A variant that is one of the methods keeps that method's colour.
+_KNOWN = {
+    **METHOD_COLOURS,
+    **dict.fromkeys(DEFAULTS, METHOD_COLOURS["softcvi-0.75"]),
+    "alpha 0": METHOD_COLOURS["softcvi-0"],
+    "alpha 1": METHOD_COLOURS["softcvi-1"],
+}
+_REST = (
+    "#999999", "#8c564b", "#9467bd", "#bcbd22", "#17becf", "#555555", "#c49c94",
+    "#dbdb8d",
+)  # fmt: skip
+_ROWS = {
+    "log_prob_reference": "b) log probability\nof reference draws",
+    "posterior_mean_accuracy": "c) posterior mean\naccuracy",
+}
+_REACH = 8.0
+_PANEL_WIDTH, _LABEL_WIDTH = 2.8, 2.2
+
+
+def variants_figure(
+    records: Sequence[Record], labels: Mapping[str, str], title: str
+) -> "Figure":
+    """Coverage, log probability and mean accuracy, a column for each task.
+
+    A variant far below the others is marked with a triangle at the lower edge.
+
+    Args:
+        records: Records whose ``method`` is a variant's name.
+        labels: What to call each variant.
+        title: What varies.
+
+    Example:
+        >>> record = {
+        ...     "task": "slcp", "method": "alpha 1", "log_prob_reference": -3.0,
+        ...     "posterior_mean_accuracy": -1.0, "coverage_nominal": [0.0, 1.0],
+        ...     "coverage_actual": [0.0, 1.0],
+        ... }
+        >>> len(variants_figure([record], {"alpha 1": "1"}, "alpha").axes)
+        3
+    """
+    from matplotlib.patches import Patch
+
+    tasks = list(dict.fromkeys(record["task"] for record in records))
+    colours = _colours(labels)
+    figure, axes = new_figure(3, len(tasks), _PANEL_WIDTH, 2.1)
+    for column, task in zip(axes.T, tasks, strict=True):
+        groups = {
+            name: [r for r in records if (r["task"], r["method"]) == (task, name)]
+            for name in labels
+        }
+        column[0].set_title(get_task(task).title)
+        column[0].axhline(0.0, color="black", linestyle=":", linewidth=1)
+        column[0].set_xlabel("nominal")
+        for name, group in groups.items():
+            nominal = np.array(group[0]["coverage_nominal"])
+            actual = np.mean([record["coverage_actual"] for record in group], axis=0)
+            column[0].plot(nominal, actual - nominal, color=colours[name])
+        for axis, metric in zip(column[1:], _ROWS, strict=True):
+            values = [_numbers(group, metric) for group in groups.values()]
+            _draw_boxes(axis, values, [colours[name] for name in groups])
+            axis.set_xticks([])
+    axes[0, 0].set_ylabel("a) coverage:\nactual - nominal")
+    for axis, label in zip(axes[1:, 0], _ROWS.values(), strict=True):
+        axis.set_ylabel(label)
+    handles = [Patch(color=colours[name], label=labels[name]) for name in labels]
+    figure.legend(
+        handles=handles,
+        title=title,
+        loc="outside lower center",
+        ncols=min(len(handles), int(len(tasks) * _PANEL_WIDTH / _LABEL_WIDTH)),
+    )
+    return figure
+
+
+def _colours(names: Mapping[str, str]) -> dict[str, str]:
+    others = iter(_REST)
+    return {name: _KNOWN.get(name) or next(others) for name in names}
+
+
+def _draw_boxes(axis: "Axes", values: list[np.ndarray], colours: list[str]) -> None:
+    drawn = axis.boxplot(
+        values,
+        widths=0.6,
+        patch_artist=True,
+        showfliers=False,
+        medianprops={"color": "black"},
+    )
+    for patch, colour in zip(drawn["boxes"], colours, strict=True):
+        patch.set_facecolor(colour)
+    for i, (group, colour) in enumerate(zip(values, colours, strict=True), start=1):
+        # Shows the colour of a box too thin to be filled.
+        if len(group):
+            axis.plot(i, np.median(group), "o", color=colour, markeredgecolor="black")
+    quartiles = [np.quantile(v, [0.25, 0.5, 0.75]) for v in values if len(v)]
+    if not quartiles:
+        return
+    low, middle, high = np.array(quartiles).T
+    unit = max(np.median(high - low), 0.5 * np.median(middle.max() - middle), 1e-9)
+    floor = middle.max() - _REACH * unit
+    if middle.min() >= floor:
+        return
+    top = max(group.max() for group in values if len(group))
+    axis.set_ylim(floor, top + 0.05 * (top - floor))
+    for i, (group, colour) in enumerate(zip(values, colours, strict=True), start=1):
+        if not len(group) or np.median(group) < floor:
+            axis.plot(
+                i, 0.04, "v", color=colour, transform=axis.get_xaxis_transform(),
+                markeredgecolor="black", clip_on=False,
+            )  # fmt: skip
+
+
+def variants_table(records: Sequence[Record], labels: Mapping[str, str]) -> str:
+    """Medians and quartiles by task and variant.
+
+    Args:
+        records: Records whose ``method`` is a variant's name.
+        labels: What to call each variant.
+
+    Example:
+        >>> variants_table([], {}).splitlines()[0][:16]
+        '| task | variant'
+    """
+    header = [
+        "task",
+        "variant",
+        "log probability",
+        "mean accuracy",
+        "coverage - 0.5",
+        "coverage - 0.9",
+        "label ESS",
+        "runs",
+    ]
+    lines = []
+    for task in dict.fromkeys(record["task"] for record in records):
+        for name, label in labels.items():
+            group = [r for r in records if (r["task"], r["method"]) == (task, name)]
+            lines.append(
+                [
+                    task,
+                    label,
+                    _spread(group, "log_prob_reference"),
+                    _spread(group, "posterior_mean_accuracy"),
+                    f"{_coverage_offset(group, 0.5):+.3f}",
+                    f"{_coverage_offset(group, 0.9):+.3f}",
+                    f"{np.mean([record['label_ess'] for record in group]):.2f}",
+                    str(len(group)),
+                ]
+            )
+    return as_table(header, lines)
+
+
+def _numbers(records: Sequence[Record], name: str) -> np.ndarray:
+    values = np.array([record[name] for record in records], dtype=float)
+    return values[np.isfinite(values)]
+
+
+def _spread(records: Sequence[Record], name: str) -> str:
+    values = _numbers(records, name)
+    lost = len(records) - len(values)
+    if not len(values):
+        return "not finite"
+    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
+    note = f", {lost} not finite" if lost else ""
+    return f"{middle:.3f} ({low:.3f}, {high:.3f}){note}"
+
+
+def _coverage_offset(records: Sequence[Record], level: float) -> float:
+    offsets = [
+        np.interp(level, record["coverage_nominal"], record["coverage_actual"]) - level
+        for record in records
+    ]
+    return float(np.mean(offsets))

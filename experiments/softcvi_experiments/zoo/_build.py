@@ -1,0 +1,169 @@
+"""Making the references: one fresh process a model, in double precision."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from softcvi_experiments.zoo._model import ZooModel
+from softcvi_experiments.zoo._reference import FOLDER, QUANTILES, Reference
+from softcvi_experiments.zoo._registry import get, select
+
+NUM_STORED = 1_000
+MAX_RHAT = 1.01
+MIN_ESS = 2_000.0
+
+
+def latent_shapes(model: ZooModel) -> dict[str, tuple[int, ...]]:
+    """Shapes of the model's latent sites (no observations, no deterministics).
+
+    Example:
+        >>> from softcvi_experiments import zoo
+        >>> latent_shapes(zoo.get("funnel"))
+        {'v': (), 'x': (9,)}
+    """
+    import jax
+    from numpyro import handlers
+
+    def latents():
+        trace = handlers.trace(handlers.seed(model.model, 0)).get_trace(
+            *model.args, **model.kwargs
+        )
+        return {
+            name: site["value"]
+            for name, site in trace.items()
+            if site["type"] == "sample" and not site["is_observed"]
+        }
+
+    # Nothing is computed: a prior draw may well overflow.
+    return {name: value.shape for name, value in jax.eval_shape(latents).items()}
+
+
+def build_reference(model: ZooModel, seed: int = 0, effort: float = 1.0) -> Reference:
+    """Make the reference of one model in this process.
+
+    Args:
+        model: The zoo model.
+        seed: Seed of the chains.
+        effort: Multiplies the number of kept iterations.
+
+    Example:
+        >>> from softcvi_experiments import zoo
+        >>> reference = build_reference(zoo.get("banana"), effort=0.05)
+        >>> sorted(reference.mean)
+        ['x', 'y']
+    """
+    import jax
+    import numpyro
+    from arviz_stats.base import array_stats
+
+    start = time.perf_counter()
+    by_chain = model.reference.draws(
+        model.model, model.args, model.kwargs, seed, effort
+    )
+    by_chain = {site: by_chain[site] for site in latent_shapes(model)}
+    scored = model.scored(by_chain)
+    options = {"chain_axis": 0, "draw_axis": 1}
+    rng = np.random.default_rng(seed)
+    flat = {k: v.reshape(-1, *v.shape[2:]) for k, v in by_chain.items()}
+    # With constant entries (a Cholesky factor's zeros) R-hat is undefined: nan.
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rhat = {k: array_stats.rhat(v, **options) for k, v in scored.items()}
+        ess = {k: array_stats.ess(v, **options) for k, v in scored.items()}
+    flat = model.reference.finish(flat, rng)
+    moments = model.scored(flat)
+    size = len(next(iter(flat.values())))
+    kept = np.sort(rng.permutation(size)[:NUM_STORED])
+    chains, draws = next(iter(by_chain.values())).shape[:2]
+    return Reference(
+        mean={k: v.mean(0) for k, v in moments.items()},
+        sd={k: v.std(0) for k, v in moments.items()},
+        quantiles={k: np.quantile(v, QUANTILES, axis=0) for k, v in moments.items()},
+        draws={k: v[kept] for k, v in flat.items()},
+        rhat=rhat,
+        ess=ess,
+        provenance={
+            "method": model.reference.provenance,
+            "chains": chains,
+            "draws_per_chain": draws,
+            "seed": seed,
+            "seconds": round(time.perf_counter() - start, 1),
+            "jax": jax.__version__,
+            "numpyro": numpyro.__version__,
+            "x64": bool(jax.config.jax_enable_x64),
+        },
+    )
+
+
+def build_and_save(name: str, folder: Path, seed: int, effort: float) -> str:
+    """Make, check and store one reference; returns a line that says how it went."""
+    reference = build_reference(get(name), seed, effort)
+    rhat, ess = reference.worst
+    good = rhat < MAX_RHAT and ess > MIN_ESS
+    # A reference that misses the bar is kept aside, never where it could be used.
+    folder.mkdir(parents=True, exist_ok=True)
+    reference.save(folder / (f"{name}.npz" if good else f"{name}.rejected.npz"))
+    return (
+        f"{name}: {'stored' if good else 'REJECTED'}, R-hat {rhat:.4f}, bulk ESS "
+        f"{ess:.0f}, {reference.provenance['seconds']} s"
+    )
+
+
+def build_references(
+    models: Iterable[str] | None = None,
+    *,
+    folder: Path | str | None = None,
+    processes: int = 1,
+    seed: int = 0,
+    effort: float = 1.0,
+    overwrite: bool = False,
+) -> list[str]:
+    """Make the references of the zoo, each in its own process.
+
+    A model whose reference is already there is left alone unless ``overwrite``.
+    References with R-hat of 1.01 or more, or a bulk ESS of 2,000 or less, are set
+    aside as ``NAME.rejected.npz``.
+
+    Args:
+        models: Names; the whole zoo if None.
+        folder: Where to store; the package's own data folder if None.
+        processes: How many models at a time.
+        seed: Seed of the chains.
+        effort: Multiplies the number of kept iterations.
+        overwrite: Whether to make references again that are already there.
+
+    Returns:
+        One line a model saying how it went.
+    """
+    target = Path(folder or FOLDER)
+    todo = [m.name for m in select(models)]
+    if not overwrite:
+        todo = [name for name in todo if not (target / f"{name}.npz").exists()]
+    flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    environment = {
+        **os.environ,
+        "JAX_ENABLE_X64": "1",
+        "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip(),
+        "OMP_NUM_THREADS": "1",
+    }
+
+    def one(name: str) -> str:
+        command = [sys.executable, "-m", "softcvi_experiments.zoo", "--one", name]
+        command += ["--folder", str(target), "--seed", str(seed)]
+        command += ["--effort", str(effort)]
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False
+        )
+        line = (done.stdout if done.returncode == 0 else done.stderr).strip()
+        line = line.splitlines()[-1] if line else f"exit status {done.returncode}"
+        line = line if done.returncode == 0 else f"{name}: FAILED, {line}"
+        print(line, flush=True)
+        return line
+
+    with ThreadPoolExecutor(processes) as pool:
+        return list(pool.map(one, todo))

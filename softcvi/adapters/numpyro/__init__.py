@@ -1,0 +1,15 @@
+"""NumPyro: models, guides and a loss for its SVI."""
+
+from softcvi.adapters.numpyro._guide import NumPyroGuide, numpyro_guide
+from softcvi.adapters.numpyro._model import NumPyroTarget, from_numpyro
+from softcvi.adapters.numpyro._space import SiteSpace
+from softcvi.adapters.numpyro._svi import SoftCVILoss
+
+__all__ = [
+    "NumPyroGuide",
+    "NumPyroTarget",
+    "SiteSpace",
+    "SoftCVILoss",
+    "from_numpyro",
+    "numpyro_guide",
+]

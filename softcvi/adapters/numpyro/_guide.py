@@ -1,0 +1,137 @@
+"""NumPyro guides, AutoGuides included, as guides of softcvi."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PRNGKeyArray, PyTree, Scalar
+
+from softcvi.adapters._extras import require
+from softcvi.adapters.numpyro._call import ModelCall, substitute
+from softcvi.adapters.numpyro._match import check_guide_class, check_names, is_delta
+from softcvi.adapters.numpyro._model import NumPyroTarget
+from softcvi.adapters.numpyro._params import constrained, split_params
+from softcvi.guides import AbstractGuide
+from softcvi.targets import AbstractSpace, Structure
+
+
+class NumPyroGuide(AbstractGuide):
+    """A NumPyro guide on the fitting space of a target; made by ``numpyro_guide``.
+
+    Attributes:
+        call: The guide function and its arguments.
+        params: Unconstrained values of its ``numpyro.param`` sites.
+
+    Example:
+        >>> import numpyro, numpyro.distributions as dist
+        >>> from softcvi.adapters import from_numpyro, numpyro_guide
+        >>> def model():
+        ...     numpyro.sample("mu", dist.Normal(0, 5))
+        >>> def guide():
+        ...     loc = numpyro.param("loc", 0.0)
+        ...     numpyro.sample("mu", dist.Normal(loc, 1.0))
+        >>> numpyro_guide(guide, from_numpyro(model)).structure
+        Structure(mu: ())
+    """
+
+    call: ModelCall
+    params: dict[str, Any]
+    param_transforms: dict[str, Any]
+    space: AbstractSpace
+    joint_site: str | None = eqx.field(static=True)
+    structure: Structure = eqx.field(static=True)
+
+    def sample(self, key: PRNGKeyArray, condition: PyTree = None) -> dict[str, Array]:
+        trace = self.call.trace(substitute(self._params()), key=key)
+        x = {name: trace[name]["value"] for name in self.structure.like}
+        return self.space.from_model_and_log_det(x)[0]
+
+    def log_prob(self, particle: dict[str, Array], condition: PyTree = None) -> Scalar:
+        handlers = require("numpyro", "numpyro").handlers
+        x, log_det = self.space.to_model_and_log_det(particle)
+        # Where a guide draws auxiliary sites, they are the unconstrained values.
+        values = {**x, **{f"{name}_unconstrained": particle[name] for name in particle}}
+        if self.joint_site is not None:
+            values[self.joint_site] = self.structure.ravel(particle)
+
+        def fix(site: dict) -> Any:
+            if site["type"] != "sample" or is_delta(site["fn"]):
+                return None
+            return values.get(site["name"])
+
+        trace = self.call.trace(
+            substitute(self._params()),
+            lambda m: handlers.substitute(m, substitute_fn=fix),
+        )
+        total = jnp.zeros(())
+        for site in trace.values():
+            if site["type"] == "sample":
+                total = total + jnp.sum(site["fn"].log_prob(site["value"]))
+        return total + log_det
+
+    def fitted_params(self) -> dict[str, Any]:
+        """Values of the ``numpyro.param`` sites, for use in NumPyro."""
+        return self._params()
+
+    def _params(self) -> dict[str, Any]:
+        return constrained(self.params, self.param_transforms)
+
+
+def numpyro_guide(
+    guide: Callable, target: NumPyroTarget, params: dict[str, Any] | None = None
+) -> NumPyroGuide:
+    """Use a NumPyro guide, or one of its AutoGuides, with ``softcvi.fit``.
+
+    With the parameters that ``SVI`` found, ``softcvi.Posterior(guide, target)`` gives
+    k-hat, importance-corrected draws and an ArviZ tree of that fit.
+
+    Args:
+        guide: A function with ``numpyro.param`` and ``numpyro.sample`` for every latent
+            site of the model, or an AutoGuide of that model.
+        target: The target made from the model by ``from_numpyro``.
+        params: Values of the guide's parameters, such as ``SVI(...).run(...).params``.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, numpyro, numpyro.distributions as dist
+        >>> import softcvi
+        >>> from numpyro.infer.autoguide import AutoMultivariateNormal
+        >>> from softcvi.adapters import from_numpyro, numpyro_guide
+        >>> def model(y):
+        ...     mu = numpyro.sample("mu", dist.Normal(0, 5))
+        ...     sigma = numpyro.sample("sigma", dist.HalfNormal(2))
+        ...     numpyro.sample("y", dist.Normal(mu, sigma), obs=y)
+        >>> target = from_numpyro(model, jnp.array([1.0, 2.0, 3.0]))
+        >>> guide = numpyro_guide(AutoMultivariateNormal(model), target)
+        >>> guide.structure
+        Structure(mu: (), sigma: ())
+    """
+    check_guide_class(guide)
+    args, kwargs = target.call.arguments()
+    # AutoGuides look at their model on the first call, which must not be traced.
+    handlers = require("numpyro", "numpyro").handlers
+    handlers.seed(guide, jax.random.key(0))(*args, **kwargs)
+    call = ModelCall(guide, args, kwargs)
+    trace = call.trace()
+    check_names(list(target.structure.like), trace)
+    for name, leaf in target.structure.like.items():
+        value = target.space.from_model_and_log_det(
+            {n: trace[n]["value"] for n in target.structure.like}
+        )[0][name]
+        if value.shape != leaf.shape:
+            raise ValueError(
+                f"guide: site '{name}' has shape {value.shape} in the fitting space "
+                f"where the model has {leaf.shape}."
+            )
+    unconstrained, transforms = split_params(trace, params or {})
+    prefix = getattr(guide, "prefix", None)
+    joint = f"_{prefix}_latent" if prefix is not None else None
+    return NumPyroGuide(
+        call=call,
+        params=unconstrained,
+        param_transforms=transforms,
+        space=target.space,
+        joint_site=joint if joint in trace else None,
+        structure=target.structure,
+    )

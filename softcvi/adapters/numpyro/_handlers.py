@@ -1,0 +1,52 @@
+"""Effect handlers of our own, in the manner of NumPyro's."""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+
+from softcvi.adapters._extras import require
+from softcvi.adapters.numpyro._call import draw_improper
+
+
+def as_it_is(model: Callable) -> Callable:
+    """The handler that does nothing."""
+    return model
+
+
+def drawn_if_improper(model: Callable) -> Callable:
+    """Sites with improper priors take uniform values in the unconstrained space."""
+    numpyro = require("numpyro", "numpyro")
+    return numpyro.handlers.substitute(model, substitute_fn=draw_improper)
+
+
+def whole_plates(model: Callable) -> Callable:
+    """No plate subsamples."""
+    numpyro = require("numpyro", "numpyro")
+
+    class WholePlates(numpyro.primitives.Messenger):
+        def process_message(self, msg):
+            if msg["type"] == "plate":
+                size = msg["args"][0]
+                msg["args"] = (size, size)
+                msg["value"] = jnp.arange(size)
+
+    return WholePlates(model)
+
+
+def redrawn(model: Callable) -> Callable:
+    """Observed sites are drawn, in the shape of their data."""
+    numpyro = require("numpyro", "numpyro")
+
+    class Redraw(numpyro.primitives.Messenger):
+        def process_message(self, msg):
+            if msg["type"] != "sample" or not msg["is_observed"]:
+                return
+            fn = msg["fn"]
+            if isinstance(fn, numpyro.distributions.Unit):
+                return
+            shape = jnp.shape(msg["value"])
+            shape = shape[: len(shape) - len(fn.event_shape)]
+            msg["fn"] = fn.expand(jnp.broadcast_shapes(fn.batch_shape, shape))
+            msg["value"], msg["is_observed"] = None, False
+
+    return Redraw(model)

@@ -1,0 +1,155 @@
+"""Spaces of NumPyro models: each site through the bijection of its own support."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Scalar
+
+from softcvi.adapters._extras import require
+from softcvi.adapters.numpyro._call import ModelCall, moving_sites
+from softcvi.adapters.numpyro._decentre import standardising
+from softcvi.targets import AbstractSpace, SpaceOfModel
+
+
+class SiteSpace(AbstractSpace):
+    """Named sites through NumPyro transforms; discrete sites are counted from zero.
+
+    Args:
+        transforms: NumPyro transform of each continuous site, from the real line.
+        offsets: Smallest value of each discrete site.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from numpyro.distributions import transforms
+        >>> from softcvi.adapters import SiteSpace
+        >>> space = SiteSpace({"tau": transforms.ExpTransform()}, {})
+        >>> x, log_det = space.to_model_and_log_det({"tau": jnp.zeros(())})
+        >>> float(x["tau"]), float(log_det)
+        (1.0, 0.0)
+    """
+
+    transforms: dict[str, Any]
+    offsets: dict[str, Any]
+
+    def to_model_and_log_det(self, u: dict) -> tuple[dict, Scalar]:
+        x, total = {}, jnp.zeros(())
+        for name, value in u.items():
+            if name in self.offsets:
+                x[name] = value + self.offsets[name]
+                continue
+            x[name], log_det = _forward(self.transforms[name], value)
+            total = total + log_det
+        return x, total
+
+    def from_model_and_log_det(self, x: dict) -> tuple[dict, Scalar]:
+        u, total = {}, jnp.zeros(())
+        for name in [*self.transforms, *self.offsets]:
+            value = jnp.asarray(x[name])
+            if name in self.offsets:
+                u[name] = value - self.offsets[name]
+                continue
+            u[name], log_det = _backward(self.transforms[name], value)
+            total = total + log_det
+        return u, total
+
+
+class DynamicSpace(AbstractSpace):
+    """Sites whose map depends on other sites: the model itself is the map.
+
+    Args:
+        call: The model.
+        offsets: Smallest value of each discrete site.
+        names: Names of the latent sites.
+        decentred: Names of the sites that are fitted in standardised coordinates.
+    """
+
+    call: ModelCall
+    offsets: dict[str, Any]
+    names: tuple[str, ...] = eqx.field(static=True)
+    decentred: tuple[str, ...] = eqx.field(static=True, default=())
+
+    def stored(self) -> SpaceOfModel:
+        return SpaceOfModel(self.decentred)
+
+    def to_model_and_log_det(self, u: dict) -> tuple[dict, Scalar]:
+        return self._walk(u, _forward, 1)
+
+    def from_model_and_log_det(self, x: dict) -> tuple[dict, Scalar]:
+        return self._walk(x, _backward, -1)
+
+    def _walk(self, values: dict, move: Callable, sign: int) -> tuple[dict, Scalar]:
+        numpyro = require("numpyro", "numpyro")
+        out: dict[str, Any] = {}
+        total = jnp.zeros(())
+
+        def fix(site: dict) -> Any:
+            nonlocal total
+            name = site["name"]
+            if site["type"] != "sample" or name not in self.names:
+                return None
+            value = jnp.asarray(values[name])
+            if name in self.offsets:
+                out[name] = value + sign * self.offsets[name]
+            else:
+                standard = name in self.decentred
+                transform = (
+                    standardising(site["fn"]) if standard else transform_of(site)
+                )
+                out[name], log_det = move(transform, value)
+                total = total + log_det
+            return out[name] if sign > 0 else value
+
+        self.call.trace(lambda m: numpyro.handlers.substitute(m, substitute_fn=fix))
+        return out, total
+
+
+def transform_of(site: dict) -> Any:
+    """The transform from the real line to the support of a site."""
+    numpyro = require("numpyro", "numpyro")
+    support = site["fn"].support
+    try:
+        return numpyro.distributions.biject_to(support)
+    except NotImplementedError as error:
+        raise ValueError(
+            f"model: site '{site['name']}' has the support {support}, and NumPyro's "
+            "biject_to knows no way to it from the real line. Register one with "
+            "numpyro.distributions.biject_to.register, or fit in the model's own "
+            "coordinates: from_numpyro(..., space='model') and a guide on that support."
+        ) from error
+
+
+def make_space(
+    call: ModelCall,
+    latents: dict[str, dict],
+    offsets: dict[str, Any],
+    decentred: tuple[str, ...] = (),
+) -> AbstractSpace:
+    """The unconstrained space of a model, by constant transforms where that can be.
+
+    Args:
+        call: The model.
+        latents: Its latent sites.
+        offsets: Smallest value of each discrete site.
+        decentred: Sites to fit in standardised coordinates.
+    """
+    continuous = [name for name in latents if name not in offsets]
+    transforms = {name: transform_of(latents[name]) for name in continuous}
+
+    def transform_if_continuous(site: dict) -> Any:
+        return None if site["name"] in offsets else transform_of(site)
+
+    if decentred or moving_sites(call, latents, transform_if_continuous):
+        return DynamicSpace(call, offsets, tuple(latents), decentred)
+    return SiteSpace(transforms, offsets)
+
+
+def _forward(transform: Any, u: Array) -> tuple[Array, Scalar]:
+    x = transform(u)
+    return x, jnp.sum(transform.log_abs_det_jacobian(u, x))
+
+
+def _backward(transform: Any, x: Array) -> tuple[Array, Scalar]:
+    u = transform.inv(x)
+    return u, -jnp.sum(transform.log_abs_det_jacobian(u, x))

@@ -1,8 +1,0 @@
-"""NumPyro's own example models, fitted with the defaults and beside NUTS."""
-
-from softcvi.experiments.neighbours._autoencoder import train
-from softcvi.experiments.neighbours._compare import compare, distance
-from softcvi.experiments.neighbours._models import Case, cases
-from softcvi.experiments.neighbours._table import row, write_table
-
-__all__ = ["Case", "cases", "compare", "distance", "row", "train", "write_table"]
