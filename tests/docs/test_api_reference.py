@@ -20,7 +20,9 @@ MODULES = (
     "objectives",
     "posterior",
     "diagnostics",
+    "starts",
     "fitting",
+    "ladder",
     "adapters",
     "report",
 )
