@@ -27,13 +27,12 @@ from softcvi.fitting._starts import fit_from_starts
 from softcvi.fitting._stopping import AbstractStoppingRule, Never
 from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective, SoftCVI
-from softcvi.starts._choose import choose_guide
-from softcvi.starts._explore import (
+from softcvi.starts import InBestSpace, NoStart, as_start, suggest
+from softcvi.starts._explore import Explore
+from softcvi.starts._place import (
     STARTUP_SHARE,
     can_be_placed,
     place,
-    resolve_start,
-    start_in_best_space,
     starting_rate,
 )
 from softcvi.targets import AbstractTarget
@@ -166,21 +165,23 @@ def _advance(state: LoopState, start, stop, *, run: Run) -> LoopState:
 
 def _begin(start_key, choice_key, target, guide, start, starts, steps):
     """Target and guide at the start, and the length of the start-up phase."""
-    startup_steps = 0 if start is None else int(STARTUP_SHARE * steps)
-    is_auto = isinstance(start, str) and start == "auto"
-    if guide is not None and (start is None or (is_auto and not can_be_placed(guide))):
+    start = as_start(start, target, paths=starts)
+    is_none, is_auto = isinstance(start, NoStart), isinstance(start, Explore)
+    startup_steps = 0 if is_none else int(STARTUP_SHARE * steps)
+    if guide is not None and (is_none or (is_auto and not can_be_placed(guide))):
         how = "the guide as given" + (", then alpha by label ESS" if is_auto else "")
         return target, guide, startup_steps, {"start": how}
     if guide is None:
-        target, report = start_in_best_space(start_key, start, target, starts)
-        guide, why = choose_guide(choice_key, target, report)
-        choices = {"start": report.reason, "guide": why}
-        return target, guide, (0 if report.modes else startup_steps), choices
-    report = resolve_start(start_key, start, target, starts)
-    choices = {"start": report.reason}
+        report = InBestSpace(start).find(start_key, target)
+        choice = suggest(choice_key, report)[-1]
+        choices = {"start": report.description, "guide": choice.description}
+        startup_steps = 0 if report.modes else startup_steps
+        return report.target, choice.guide, startup_steps, choices
+    report = start.find(start_key, target)
+    choices = {"start": report.description}
     if not report.modes:
         return target, guide, startup_steps, choices
-    placed = place(guide, report.modes[0].mean, report.modes[0].covariance)
+    placed = place(guide, report.modes[0].mean, report.modes[0].dense)
     if placed is None:
         raise ValueError(
             f"start: a {type(guide).__name__} of this kind cannot be moved to given "

@@ -25,8 +25,8 @@ from softcvi.fitting._result import FitError, FitResult
 from softcvi.fitting._stopping import AbstractStoppingRule, Never
 from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective, SoftCVI
-from softcvi.starts._explore import (
-    MAX_NEWTON_DIM,
+from softcvi.starts._explore import MAX_NEWTON_DIM
+from softcvi.starts._place import (
     STARTUP_SHARE,
     can_be_placed,
     place_by_newton,

@@ -16,8 +16,9 @@ from softcvi.guides import VectorGuide, full_rank, spline_flow, whitened
 from softcvi.ladder._chains import ChainDraws, has_base_space, nuts_in_base_space
 from softcvi.objectives import SoftCVI, TemperedProposal
 from softcvi.posterior import Posterior
-from softcvi.starts._choose import EASY_DIM, HOPELESS, simplest_guide
-from softcvi.starts._explore import StartReport, is_flow, start_in_best_space
+from softcvi.starts import Explore, InBestSpace, StartReport, suggest
+from softcvi.starts._choose import EASY_DIM, FAR_OFF_KHAT
+from softcvi.starts._place import is_flow
 from softcvi.targets import AbstractTarget
 
 # In more dimensions chains are quicker than flows, and surer.
@@ -106,10 +107,10 @@ class Climb:
 
     def simplest_guide(self) -> bool:
         """A normal or a t on what the start found, corrected by weights."""
-        self.target, self.report = start_in_best_space(
-            self.keys[0], "auto", self.target
-        )
-        guide, why = simplest_guide(self.keys[0], self.target, self.report)
+        self.report = InBestSpace(Explore()).find(self.keys[0], self.target)
+        self.target = self.report.target
+        choice = suggest(self.keys[0], self.report)[0]
+        guide, why = choice.guide, choice.description
         name = why.split(":")[0]
         if self._attempt(
             name,
@@ -121,7 +122,7 @@ class Climb:
             # Without a gradient the start is the first part of the fit.
             start=None if self.report.modes else "auto",
             steps=self.steps,
-            choices={"start": self.report.reason, "guide": why},
+            choices={"start": self.report.description, "guide": why},
         ):
             return True
         if not self.report.modes:
@@ -145,7 +146,7 @@ class Climb:
             # and nowhere a deeper flow for a flow.
             is_easy = structure.size <= EASY_DIM and not tried_flow
             tried = self.rungs[-1:] if tried_flow else self.rungs
-            if min(rung.khat for rung in tried) > HOPELESS and not is_easy:
+            if min(rung.khat for rung in tried) > FAR_OFF_KHAT and not is_easy:
                 return False
             # Chains are sure: no flow may take most of the time they need.
             expected = _DEEPER * self.results[-1].seconds_run if tried_flow else 0.0
@@ -203,12 +204,12 @@ class Climb:
         is_quick = not is_flow(best.posterior.guide) or (
             self.target.structure.size <= EASY_DIM
         )
-        if (is_quick and best.khat <= HOPELESS) or len(self.report.modes) != 1:
+        if (is_quick and best.khat <= FAR_OFF_KHAT) or len(self.report.modes) != 1:
             return best.posterior
         # And a guide that is far off bends the space; what the start found does not.
         mode = self.report.modes[0]
         guide = full_rank(self.target).matched(
-            *_as_arrays(self.target, mode.mean, mode.covariance)
+            *_as_arrays(self.target, mode.mean, mode.dense)
         )
         assert guide is not None  # normals know how
         return Posterior(guide, self.target)

@@ -1,6 +1,31 @@
 """Starts: where the posterior is, before a guide is fitted to it."""
 
-from softcvi.starts._explore import StartReport
-from softcvi.starts._importance import Moments
+from softcvi.starts._base import AbstractStart, Moments, SearchEvidence, StartReport
+from softcvi.starts._choose import Suggestion, suggest
+from softcvi.starts._explore import Explore
+from softcvi.starts._given import (
+    FromDraws,
+    FromPoint,
+    FromPosterior,
+    FromPrior,
+    InBestSpace,
+    NoStart,
+    as_start,
+)
 
-__all__ = ["Moments", "StartReport"]
+__all__ = [
+    "AbstractStart",
+    "Explore",
+    "FromDraws",
+    "FromPoint",
+    "FromPosterior",
+    "FromPrior",
+    "InBestSpace",
+    "Moments",
+    "NoStart",
+    "SearchEvidence",
+    "StartReport",
+    "Suggestion",
+    "as_start",
+    "suggest",
+]

@@ -1,7 +1,8 @@
-"""Which guide to use when the user does not say, and why."""
+"""Which guides suit what a start has found, the cheapest first, and why."""
 
 import functools
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
@@ -9,94 +10,143 @@ from jaxtyping import Array, PRNGKeyArray
 from softcvi._compile import rarely_run
 from softcvi.guides import (
     AbstractGuide,
+    MixtureGuide,
     VectorGuide,
     full_rank,
     full_rank_t,
     low_rank,
     mean_field,
     mixed,
-    mixture,
     spline_flow,
     whitened,
 )
-from softcvi.starts._explore import StartReport
-from softcvi.starts._importance import Moments
+from softcvi.objectives import AbstractObjective
+from softcvi.starts._base import Moments, StartReport
 from softcvi.targets import AbstractTarget
 
 _FULL_RANK_DIM = 100
 _BLIND_FULL_RANK_DIM = 30
 _FLOW_DIM = 64
+# Up to so many parameters a flow can mend a normal that is far off.
 EASY_DIM = 16
-HOPELESS = 1.0
+# A k-hat above which a guide is far off.
+FAR_OFF_KHAT = 1.0
 _NORMAL_KHAT = 0.45
 _NORMAL_ESS = 0.45
 _NORMAL_DEPARTURE = 0.5
 
 
-def choose_guide(
-    key: PRNGKeyArray, target: AbstractTarget, report: StartReport
-) -> tuple[AbstractGuide, str]:
-    """A guide for a target of this size and what the start revealed."""
+class Suggestion(eqx.Module):
+    """A guide that suits what a start has found.
+
+    Attributes:
+        guide: The guide, placed where the posterior is.
+        description: What it is and why, for people.
+        objective: What to train it with, if not the default.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, softcvi
+        >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+        >>> report = softcvi.starts.Explore().find(jax.random.key(0), target)
+        >>> softcvi.starts.suggest(jax.random.key(0), report)[0].description
+        'full-rank normal: 2 parameters, close to normal'
+    """
+
+    guide: AbstractGuide
+    description: str = eqx.field(static=True)
+    objective: AbstractObjective | None = None
+
+
+def suggest(key: PRNGKeyArray, report: StartReport) -> tuple[Suggestion, ...]:
+    """Guides for a target of this size and what the start revealed.
+
+    Args:
+        key: Random key, for guides that begin with random weights.
+        report: What a start found.
+
+    Returns:
+        At least one suggestion, the cheapest first.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, softcvi
+        >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+        >>> report = softcvi.starts.Explore().find(jax.random.key(0), target)
+        >>> len(softcvi.starts.suggest(jax.random.key(0), report))
+        1
+    """
+    target = report.target
     if target.structure.discrete_names:
         names = ", ".join(target.structure.discrete_names)
-        return mixed(target), f"normal, then categorical: {names} discrete"
+        words = f"normal, then categorical: {names} discrete"
+        return (Suggestion(mixed(target), words),)
     if target.amortised:
         raise ValueError(
             "guide: an amortised target needs a guide conditioned on the datum, e.g. "
             "VectorGuide(NetworkDistribution(encoder, ...), like)."
         )
-    size = target.structure.size
     if not report.modes:
-        if size <= _BLIND_FULL_RANK_DIM:
-            return full_rank(target), f"full-rank normal: {size} parameters"
-        if size <= 2 * _FULL_RANK_DIM:
-            return mean_field(target), f"mean-field normal: {size} parameters, no start"
-        return low_rank(target), f"low-rank normal: {size} parameters"
+        return (_without_moments(target),)
     if len(report.modes) > 1:
-        parts = [_whitened_normal(target, mode) for mode in report.modes]
-        return mixture(parts), f"mixture of {len(parts)} normals: separate modes"
-    mode = report.modes[0]
-    looks_normal = _looks_normal(mode)
-    # Where even a t is far off, labels are degenerate and many dimensions stay so.
-    hopeless = size > EASY_DIM and mode.khat > HOPELESS
-    if not looks_normal and not hopeless and size <= _FLOW_DIM:
-        why = (
-            f"(k-hat {mode.khat:.2f}, effective share {mode.ess_share:.2f}, "
-            f"skewness or tails {mode.departure:.1f})"
-        )
-        flow = _whitened_flow(key, target, mode)
-        return flow, f"spline flow: the posterior is not normal {why}"
-    if looks_normal and size <= _FULL_RANK_DIM:
-        why = f"full-rank normal: {size} parameters, close to normal"
-        return _whitened_normal(target, mode), why
-    if size <= _FULL_RANK_DIM:
-        why = f"full-rank Student's t: {size} parameters, not normal (k-hat "
-        why += f"{mode.khat:.2f}), and too many for a flow"
-        return _whitened_t(target, mode), why
+        return (_for_modes(target, report.modes),)
+    return _for_one_mode(key, target, report.modes[0])
+
+
+def _without_moments(target: AbstractTarget) -> Suggestion:
+    size = target.structure.size
+    if size <= _BLIND_FULL_RANK_DIM:
+        return Suggestion(full_rank(target), f"full-rank normal: {size} parameters")
+    if size <= 2 * _FULL_RANK_DIM:
+        words = f"mean-field normal: {size} parameters, no start"
+        return Suggestion(mean_field(target), words)
+    return Suggestion(low_rank(target), f"low-rank normal: {size} parameters")
+
+
+def _for_modes(target: AbstractTarget, modes: tuple[Moments, ...]) -> Suggestion:
+    parts = [_whitened_normal(target, mode) for mode in modes]
+    evidence = np.array([mode.log_evidence or 0.0 for mode in modes])
     dtype = jnp.result_type(*target.structure.dtypes)
-    guide = low_rank(target).matched(
-        jnp.asarray(mode.mean, dtype), jnp.asarray(mode.covariance, dtype)
-    )
-    assert guide is not None  # low-rank normals know how
-    return guide, f"low-rank normal: {size} parameters"
+    logits = jnp.asarray(evidence - np.max(evidence), dtype)
+    words = f"mixture of {len(parts)} normals: separate modes"
+    return Suggestion(MixtureGuide(parts, logits), words)
 
 
-def simplest_guide(
-    key: PRNGKeyArray, target: AbstractTarget, report: StartReport
-) -> tuple[AbstractGuide, str]:
-    """The guide that is cheapest to fit to what the start revealed, good or bad.
-
-    A t where the posterior is not quite normal: weights then correct it.
-    """
-    if len(report.modes) != 1 or target.structure.size > _FULL_RANK_DIM:
-        return choose_guide(key, target, report)
-    mode = report.modes[0]
+def _for_one_mode(
+    key: PRNGKeyArray, target: AbstractTarget, mode: Moments
+) -> tuple[Suggestion, ...]:
+    size = target.structure.size
+    if size > _FULL_RANK_DIM:
+        dtype = jnp.result_type(*target.structure.dtypes)
+        guide = low_rank(target).matched(
+            jnp.asarray(mode.mean, dtype), jnp.asarray(mode.dense, dtype)
+        )
+        assert guide is not None  # low-rank normals can always be placed
+        return (Suggestion(guide, f"low-rank normal: {size} parameters"),)
     if _looks_normal(mode):
-        return _whitened_normal(target, mode), "full-rank normal"
-    return _whitened_t(target, mode), "full-rank Student's t"
+        words = f"full-rank normal: {size} parameters, close to normal"
+        return (Suggestion(_whitened_normal(target, mode), words),)
+    words = f"full-rank Student's t: {size} parameters, not normal"
+    simple = Suggestion(_whitened_t(target, mode), words + _measured(mode))
+    # Where even a t is far off, labels are degenerate and many dimensions stay so.
+    is_far_off = mode.khat is None or mode.khat > FAR_OFF_KHAT
+    if size > _FLOW_DIM or (size > EASY_DIM and is_far_off):
+        return (simple,)
+    flow = _whitened_flow(key, target, mode)
+    words = "spline flow: the posterior is not normal"
+    return simple, Suggestion(flow, words + _measured(mode))
+
+
+def _measured(mode: Moments) -> str:
+    if mode.khat is None or mode.ess_share is None or mode.departure is None:
+        return ""
+    return (
+        f" (k-hat {mode.khat:.2f}, effective share {mode.ess_share:.2f}, "
+        f"skewness or tails {mode.departure:.1f})"
+    )
 
 
 def _looks_normal(mode: Moments) -> bool:
+    if mode.khat is None or mode.ess_share is None or mode.departure is None:
+        return False
     return (
         mode.khat < _NORMAL_KHAT
         and mode.ess_share > _NORMAL_ESS
@@ -105,30 +155,30 @@ def _looks_normal(mode: Moments) -> bool:
 
 
 def _whitened_normal(target: AbstractTarget, mode: Moments) -> VectorGuide:
-    return _made_behind(
+    return _made_and_whitened(
         functools.partial(full_rank, target.like), *_affine(target, mode)
     )
 
 
 def _whitened_t(target: AbstractTarget, mode: Moments) -> VectorGuide:
     make = functools.partial(full_rank_t, target.like)
-    return _made_behind(make, *_affine(target, mode))
+    return _made_and_whitened(make, *_affine(target, mode))
 
 
 def _whitened_flow(
     key: PRNGKeyArray, target: AbstractTarget, mode: Moments
 ) -> VectorGuide:
     make = functools.partial(spline_flow, target=target.like)
-    return _made_behind(make, *_affine(target, mode), key)
+    return _made_and_whitened(make, *_affine(target, mode), key)
 
 
 def _affine(target: AbstractTarget, mode: Moments) -> tuple[Array, Array]:
     dtype = jnp.result_type(*target.structure.dtypes)
-    factor = np.linalg.cholesky(mode.covariance)
+    factor = np.linalg.cholesky(mode.dense)
     return jnp.asarray(mode.mean, dtype), jnp.asarray(factor, dtype)
 
 
 # One program, where each operation by itself would be compiled as one.
 @functools.partial(rarely_run, effort=0)
-def _made_behind(make, mean, factor, *args) -> VectorGuide:
+def _made_and_whitened(make, mean, factor, *args) -> VectorGuide:
     return whitened(make(*args), mean, factor)

@@ -1,4 +1,4 @@
-"""The start of a fit: where the guide begins, and how long the start-up phase is."""
+"""The default start: climb from dispersed points and take the moments found there."""
 
 import functools
 from typing import Any
@@ -7,25 +7,22 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import paramax
-from jaxtyping import Array, Float, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from softcvi._compile import rarely_run
-from softcvi.guides import (
-    AbstractGuide,
-    FullRankNormal,
-    FullRankStudentT,
-    Whitened,
+from softcvi.starts._base import (
+    AbstractStart,
+    Moments,
+    SearchEvidence,
+    StartReport,
 )
-from softcvi.posterior import Posterior
 from softcvi.starts._double import in_double_precision
-from softcvi.starts._importance import Moments, adapt, num_draws
+from softcvi.starts._importance import adapt, num_draws
 from softcvi.starts._newton import LocalNormal, newton_path
 from softcvi.starts._ridge import along, line, ridge
 from softcvi.targets import AbstractTarget
 from softcvi.targets._numpy_random import numpy_generator
 
-STARTUP_SHARE = 0.1
 MAX_NEWTON_DIM = 200
 _PATHS = 16
 _BATCH = 8
@@ -34,58 +31,63 @@ _BATCH = 8
 _PATHS_OF_MANY = 64
 _MODE_GAP = 12.0
 _DIP = 3.0
-_TUNED_SHARE = 0.2
 
 
-class StartReport(eqx.Module):
-    """What a start found out about the posterior.
-
-    Attributes:
-        modes: Moments of each separate mode, the best first; empty if not looked for.
-        reason: What was done, in words.
-    """
-
-    modes: list[Moments]
-    reason: str = eqx.field(static=True)
-
-
-def explore(
-    key: PRNGKeyArray, target: AbstractTarget, paths: int = _PATHS
-) -> StartReport:
+class Explore(AbstractStart):
     """Climb to the posterior from dispersed starts and take its moments.
 
     Runs in double precision, whatever the fit uses: Hessians of badly scaled models
     need the digits.
+
+    Args:
+        paths: Least number of climbs.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, softcvi
+        >>> target = softcvi.DensityTarget(
+        ...     lambda x: -0.5 * jnp.sum((x - 3.0) ** 2), jnp.zeros(2)
+        ... )
+        >>> report = softcvi.starts.Explore().find(jax.random.key(0), target)
+        >>> report.modes[0].mean.round(1).tolist()
+        [3.0, 3.0]
     """
-    if not target.has_gradient:
-        return StartReport([], "the target has no gradient: start-up by label ESS")
-    if target.structure.size > MAX_NEWTON_DIM:
-        return StartReport(
-            [],
-            f"{target.structure.size} parameters are too many for Newton paths: "
-            "start-up by label ESS",
-        )
-    rng = numpy_generator(key)
 
-    def look() -> tuple[list[Moments], int]:
-        log_density = lambda x: _log_densities(jnp.asarray(x), target)  # noqa: E731
-        ends: list[LocalNormal] = []
-        modes: list[LocalNormal] = []
-        while len(ends) < (paths if len(modes) < 2 else max(paths, _PATHS_OF_MANY)):
-            ends += _unstacked(_climb(key, np.uint32(len(ends)), target))
-            modes = _separate_modes(ends, target)
-        moments = [
-            adapt(rng, log_density, mode.mean, mode.covariance) for mode in modes
-        ]
-        return moments, len(ends)
+    paths: int = eqx.field(static=True, default=_PATHS)
 
-    modes, taken = in_double_precision(look, target)
-    if not modes:
+    def find(self, key: PRNGKeyArray, target: AbstractTarget) -> StartReport:
+        if not target.has_gradient:
+            words = "the target has no gradient: start-up by label ESS"
+            return StartReport(target, description=words)
+        size = target.structure.size
+        if size > MAX_NEWTON_DIM:
+            words = f"{size} parameters are too many for Newton paths: "
+            return StartReport(target, description=words + "start-up by label ESS")
+        rng = numpy_generator(key)
+        paths = max(self.paths, _PATHS)
+
+        def look() -> tuple[list[Moments], int]:
+            log_density = lambda x: _log_densities(jnp.asarray(x), target)  # noqa: E731
+            ends: list[LocalNormal] = []
+            modes: list[LocalNormal] = []
+            while len(ends) < (paths if len(modes) < 2 else max(paths, _PATHS_OF_MANY)):
+                ends += _unstacked(_climb(key, np.uint32(len(ends)), target))
+                modes = _separate_modes(ends, target)
+            moments = [
+                adapt(rng, log_density, mode.mean, mode.covariance) for mode in modes
+            ]
+            return moments, len(ends)
+
+        modes, taken = in_double_precision(look, target)
+        if not modes:
+            words = "no path reached a finite density: start-up by label ESS"
+            return StartReport(target, description=words)
+        modes = sorted(modes, key=lambda m: -(m.log_evidence or -np.inf))
         return StartReport(
-            [], "no path reached a finite density: start-up by label ESS"
+            target,
+            tuple(modes),
+            SearchEvidence(taken, len(modes), 0, (1.2,), None, None),
+            f"{len(modes)} mode(s) found by {taken} Newton paths",
         )
-    modes = sorted(modes, key=lambda m: -m.log_evidence)
-    return StartReport(modes, f"{len(modes)} mode(s) found by {taken} Newton paths")
 
 
 def _unstacked(normals: LocalNormal) -> list[LocalNormal]:
@@ -99,11 +101,11 @@ def _unstacked(normals: LocalNormal) -> list[LocalNormal]:
 @functools.partial(rarely_run, effort=0)
 def _climb(key: PRNGKeyArray, taken: np.uint32, target: AbstractTarget) -> LocalNormal:
     keys = jax.random.split(jax.random.fold_in(key, taken), _BATCH)
-    climb = functools.partial(_path, target=target, dtype=jnp.result_type(float))
+    climb = functools.partial(climb_once, target=target, dtype=jnp.result_type(float))
     return jax.vmap(climb)(keys)
 
 
-def _path(key: PRNGKeyArray, target: AbstractTarget, dtype: Any) -> LocalNormal:
+def climb_once(key: PRNGKeyArray, target: AbstractTarget, dtype: Any) -> LocalNormal:
     start = target.structure.ravel(target.initial_particle(key))
     return newton_path(_vector_density(target), start.astype(dtype))
 
@@ -168,121 +170,3 @@ def _on_line(a: Array, b: Array, factor: Array, target: AbstractTarget) -> Array
 def _on_ridge(a: Array, b: Array, factor: Array, target: AbstractTarget) -> Array:
     density = _vector_density(target)
     return along(density, ridge(density, a, b, factor))
-
-
-def place(
-    guide: AbstractGuide, mean: PyTree, covariance: PyTree
-) -> AbstractGuide | None:
-    """Move a guide to given moments, if its family knows how."""
-    dtype = jnp.result_type(*guide.structure.dtypes)
-    mean, covariance = jnp.asarray(mean, dtype), jnp.asarray(covariance, dtype)
-    return guide.matched(mean, covariance)
-
-
-def can_be_placed(guide: AbstractGuide) -> bool:
-    """Whether ``place`` can move guides of this family."""
-    size = guide.structure.size
-    return (
-        guide.structure.is_continuous
-        and place(guide, np.zeros(size), np.eye(size)) is not None
-    )
-
-
-def is_flow(guide: AbstractGuide) -> bool:
-    """Whether a guide is a flow behind an affine map."""
-    distribution = getattr(guide, "distribution", None)
-    return isinstance(distribution, Whitened) and not isinstance(
-        distribution.base, FullRankNormal | FullRankStudentT
-    )
-
-
-def starting_rate(guide: AbstractGuide, placed: bool) -> float:
-    """Peak learning rate: smaller for a normal that already lies on the posterior.
-
-    What is left to do there is fine-tuning, and noise grows with the rate. A flow is
-    only put behind an affine map, and has everything still to learn.
-    """
-    is_tuned = placed and not is_flow(guide)
-    return guide.suggested_rate * (_TUNED_SHARE if is_tuned else 1.0)
-
-
-def place_by_newton(
-    key: PRNGKeyArray, guide: AbstractGuide, target: AbstractTarget, *, paths: int
-) -> AbstractGuide:
-    """Traceable start for many fits at once: the best of a few Newton paths."""
-    dtype = jnp.result_type(*guide.structure.dtypes)
-    climb = functools.partial(_path, target=target, dtype=dtype)
-    normals = jax.vmap(climb)(jax.random.split(key, paths))
-    best = jnp.argmax(normals.elbo)
-    placed = place(guide, normals.mean[best], normals.covariance[best])
-    assert placed is not None  # the caller has asked can_be_placed
-    return placed
-
-
-def moments_of_draws(draws: PyTree, target: AbstractTarget) -> Moments:
-    """Mean and covariance, in the fitting space, of draws in model coordinates."""
-    particles = jax.vmap(lambda x: target.space.from_model_and_log_det(x)[0])(draws)
-    if isinstance(particles, dict):
-        particles = {name: particles[name] for name in target.like}
-    vectors = np.asarray(jax.vmap(target.structure.ravel)(particles), np.float64)
-    if vectors.shape[0] < vectors.shape[1] + 2:
-        raise ValueError(
-            f"start: {vectors.shape[0]} draws are too few for a covariance of "
-            f"{vectors.shape[1]} parameters; give more, or a single point."
-        )
-    covariance = np.cov(vectors.T).reshape(vectors.shape[1], vectors.shape[1])
-    covariance = covariance + 1e-8 * np.diag(np.diagonal(covariance) + 1e-12)
-    return Moments(vectors.mean(axis=0), covariance, np.inf, 0.0, -np.inf)
-
-
-def moments_of_point(point: PyTree, target: AbstractTarget) -> Moments:
-    """A small normal around one point given in model coordinates."""
-    particle, _ = target.space.from_model_and_log_det(
-        jax.tree_util.tree_map(jnp.asarray, point)
-    )
-    vector = np.asarray(target.structure.ravel(particle), np.float64)
-    return Moments(vector, 0.01 * np.eye(vector.size), np.inf, 0.0, -np.inf)
-
-
-def resolve_start(
-    key: PRNGKeyArray, start: Any, target: AbstractTarget, starts: int = 1
-) -> StartReport:
-    """Normalise what the user gave as ``start`` to what was found out."""
-    if start is None:
-        return StartReport([], "no start-up: the guide begins as given")
-    if isinstance(start, str):
-        if start == "auto":
-            return explore(key, target, max(_PATHS, starts))
-        if start == "prior":
-            draws = jax.vmap(target.initial_particle)(jax.random.split(key, 1000))
-            draws = jax.vmap(target.space.to_model)(draws)
-            return StartReport([moments_of_draws(draws, target)], "prior draws")
-        raise ValueError(
-            f"start: unknown '{start}'. Use 'auto', 'prior', None, a point, draws, or "
-            "a fitted posterior."
-        )
-    if isinstance(start, Posterior):
-        guide = paramax.unwrap(start.guide)
-        particles = jax.vmap(guide.sample)(jax.random.split(key, 2000))
-        draws = jax.vmap(target.space.to_model)(particles)
-        return StartReport([moments_of_draws(draws, target)], "a fitted posterior")
-    leaf = jnp.asarray(jax.tree_util.tree_leaves(start)[0])
-    if leaf.ndim > len(target.structure.shapes[0]):
-        return StartReport([moments_of_draws(start, target)], "draws")
-    return StartReport([moments_of_point(start, target)], "a point")
-
-
-def start_in_best_space(
-    key: PRNGKeyArray, start: Any, target: AbstractTarget, starts: int = 1
-) -> tuple[AbstractTarget, StartReport]:
-    """The start, begun again if it reveals that other coordinates suit better."""
-    report = resolve_start(key, start, target, starts)
-    if not report.modes or not target.structure.is_continuous:
-        return target, report
-    spread = target.structure.unravel(np.sqrt(np.diag(report.modes[0].covariance)))
-    better = target.recentred(spread) if isinstance(spread, dict) else None
-    if better is None:
-        return target, report
-    report = resolve_start(key, start, better, starts)
-    reason = f"{report.reason}, in centred coordinates"
-    return better, StartReport(report.modes, reason)

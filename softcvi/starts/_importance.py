@@ -3,36 +3,15 @@
 import math
 from collections.abc import Callable
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
 from softcvi.posterior import psis
+from softcvi.starts._base import Moments
 
 _ROUNDS = 8
 _DF = 7.0
 _JITTER = 1e-10
-
-
-class Moments(eqx.Module):
-    """Mean and covariance of a posterior as far as a start could find out.
-
-    Attributes:
-        mean: Mean vector.
-        covariance: Covariance matrix.
-        khat: k-hat of a t proposal with these moments: how normal the posterior is.
-        ess_share: Share of effective draws of that proposal.
-        log_evidence: Its estimate of the evidence.
-        departure: How far the marginals are from normal: their largest absolute
-            skewness, or half their largest excess kurtosis if that is more.
-    """
-
-    mean: Float[np.ndarray, " d"]
-    covariance: Float[np.ndarray, "d d"]
-    khat: float
-    ess_share: float
-    log_evidence: float
-    departure: float = 0.0
 
 
 def num_draws(dim: int) -> int:
@@ -65,7 +44,7 @@ def adapt(
         log_weights, khat = psis(ratios)
         ess_share = float(1 / np.sum(np.exp(2 * log_weights)) / n)
         evidence = _log_mean(ratios)
-        if best is None or ess_share > best.ess_share:
+        if best is None or ess_share > (best.ess_share or 0.0):
             departure = _departure(draws, np.exp(log_weights))
             best = Moments(mean, covariance, khat, ess_share, evidence, departure)
         if not np.any(np.isfinite(ratios)):

@@ -1,0 +1,142 @@
+"""What every start offers: where the posterior is, before a guide is fitted to it."""
+
+from abc import abstractmethod
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Float, PRNGKeyArray
+
+from softcvi.targets import AbstractTarget
+
+
+class Moments(eqx.Module):
+    """Mean and covariance of one mode, with what was measured besides.
+
+    A quality that was not measured is None.
+
+    Attributes:
+        mean: Mean vector in the fitting space.
+        covariance: Covariance matrix; None where there are too many parameters for
+            one, and ``scale`` and ``factor`` describe it.
+        khat: k-hat of a t proposal with these moments: how normal the mode is.
+        ess_share: Share of effective draws of that proposal.
+        log_evidence: Estimate of the log mass of the mode.
+        log_evidence_error: Standard error of that estimate.
+        departure: How far the marginals are from normal: their largest absolute
+            skewness, or half their largest excess kurtosis if that is more.
+        scale: With ``factor``: the covariance is ``diag(scale^2) + factor factor'``.
+        factor: Matrix of few columns.
+
+    Example:
+        >>> import numpy as np, softcvi
+        >>> mode = softcvi.starts.Moments(np.zeros(2), np.diag([1.0, 4.0]))
+        >>> mode.deviations.tolist(), mode.khat
+        ([1.0, 2.0], None)
+    """
+
+    mean: Float[np.ndarray, " d"]
+    covariance: Float[np.ndarray, "d d"] | None = None
+    khat: float | None = None
+    ess_share: float | None = None
+    log_evidence: float | None = None
+    departure: float | None = None
+    log_evidence_error: float | None = None
+    scale: Float[np.ndarray, " d"] | None = None
+    factor: Float[np.ndarray, "d r"] | None = None
+
+    @property
+    def dense(self) -> Float[np.ndarray, "d d"]:
+        """The covariance as a matrix, however many parameters there are."""
+        if self.covariance is not None:
+            return self.covariance
+        assert self.scale is not None
+        assert self.factor is not None
+        return np.diag(self.scale**2) + self.factor @ self.factor.T
+
+    @property
+    def deviations(self) -> Float[np.ndarray, " d"]:
+        """Standard deviation of each parameter."""
+        if self.covariance is not None:
+            return np.sqrt(np.diagonal(self.covariance))
+        assert self.scale is not None
+        assert self.factor is not None
+        return np.sqrt(self.scale**2 + np.sum(self.factor**2, axis=1))
+
+
+class SearchEvidence(eqx.Module):
+    """How far a start has looked, and what a look like this can miss.
+
+    Attributes:
+        num_starts: Points that a climb began from.
+        num_places: Separate places that they led to.
+        num_seen_once: Places that only one start led to.
+        scales: Standard deviations about the origin that starts were drawn with.
+        smallest_feature: Standard deviation, as a share of the widest place's, of the
+            narrowest place with half of the mass that the look around the places
+            would have noticed with 95 % probability; None if there was none.
+        missing_mass: Good and Turing's estimate of the probability that one more
+            start leads to a place not seen yet.
+
+    Example:
+        >>> import softcvi
+        >>> found = softcvi.starts.SearchEvidence(64, 2, 0, (1.0, 10.0), 0.02, 0.0)
+        >>> found.missing_mass
+        0.0
+    """
+
+    num_starts: int
+    num_places: int
+    num_seen_once: int
+    scales: tuple[float, ...]
+    smallest_feature: float | None
+    missing_mass: float | None
+
+
+class StartReport(eqx.Module):
+    """What a start found out about the posterior.
+
+    Attributes:
+        target: The target in the coordinates that were found to suit it best.
+        modes: Moments of each separate mode, the one with most mass first; empty if
+            none was looked for or found.
+        search: How far was looked; None if nothing was searched.
+        description: What was done, for people.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, softcvi
+        >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+        >>> report = softcvi.starts.Explore().find(jax.random.key(0), target)
+        >>> len(report.modes), report.search.num_places
+        (1, 1)
+    """
+
+    target: AbstractTarget
+    modes: tuple[Moments, ...] = ()
+    search: SearchEvidence | None = None
+    description: str = eqx.field(static=True, default="")
+
+
+class AbstractStart(eqx.Module):
+    """A way to find out where a posterior is.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, numpy as np, softcvi
+        >>> from softcvi.starts import AbstractStart, Moments, StartReport
+        >>> class AtOnes(AbstractStart):
+        ...     def find(self, key, target):
+        ...         size = target.structure.size
+        ...         mode = Moments(np.ones(size), np.eye(size))
+        ...         return StartReport(target, (mode,), description="at ones")
+        >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+        >>> AtOnes().find(jax.random.key(0), target).modes[0].mean.tolist()
+        [1.0, 1.0]
+    """
+
+    @abstractmethod
+    def find(self, key: PRNGKeyArray, target: AbstractTarget) -> StartReport:
+        """Look for the posterior.
+
+        Args:
+            key: Random key; the same key gives the same report.
+            target: The posterior.
+        """

@@ -1,0 +1,208 @@
+"""Starts from what the user knows: a point, draws, a fitted posterior, the prior."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import paramax
+from jaxtyping import PRNGKeyArray, PyTree
+
+from softcvi.posterior import Posterior
+from softcvi.starts._base import AbstractStart, Moments, StartReport
+from softcvi.starts._explore import Explore
+from softcvi.targets import AbstractTarget
+
+_PRIOR_DRAWS = 1000
+_POSTERIOR_DRAWS = 2000
+_POINT_VARIANCE = 0.01
+
+
+class NoStart(AbstractStart):
+    """No search: the guide begins as it was given.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, softcvi
+        >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+        >>> softcvi.starts.NoStart().find(jax.random.key(0), target).modes
+        ()
+    """
+
+    def find(self, key: PRNGKeyArray, target: AbstractTarget) -> StartReport:
+        return StartReport(target, description="no start-up: the guide begins as given")
+
+
+class FromPoint(AbstractStart):
+    """A small normal around one point.
+
+    Args:
+        point: One particle in model coordinates.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, softcvi
+        >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+        >>> start = softcvi.starts.FromPoint(jnp.ones(2))
+        >>> start.find(jax.random.key(0), target).modes[0].mean.tolist()
+        [1.0, 1.0]
+    """
+
+    point: PyTree
+
+    def find(self, key: PRNGKeyArray, target: AbstractTarget) -> StartReport:
+        particle, _ = target.space.from_model_and_log_det(
+            jax.tree_util.tree_map(jnp.asarray, self.point)
+        )
+        vector = np.asarray(target.structure.ravel(particle), np.float64)
+        mode = Moments(vector, _POINT_VARIANCE * np.eye(vector.size))
+        return StartReport(target, (mode,), description="a point")
+
+
+class FromDraws(AbstractStart):
+    """The moments of draws.
+
+    Args:
+        draws: Particles in model coordinates with a leading axis.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, softcvi
+        >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+        >>> draws = 3.0 + jax.random.normal(jax.random.key(0), (100, 2))
+        >>> report = softcvi.starts.FromDraws(draws).find(jax.random.key(0), target)
+        >>> bool(abs(report.modes[0].mean - 3.0).max() < 0.5)
+        True
+    """
+
+    draws: PyTree
+
+    def find(self, key: PRNGKeyArray, target: AbstractTarget) -> StartReport:
+        mode = moments_of_draws(self.draws, target)
+        return StartReport(target, (mode,), description="draws")
+
+
+class FromPosterior(AbstractStart):
+    """The moments of a fitted posterior.
+
+    Args:
+        posterior: A posterior over the same parameters.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, softcvi
+        >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+        >>> posterior = softcvi.Posterior(softcvi.guides.mean_field(target), target)
+        >>> start = softcvi.starts.FromPosterior(posterior)
+        >>> start.find(jax.random.key(0), target).description
+        'a fitted posterior'
+    """
+
+    posterior: Posterior
+
+    def find(self, key: PRNGKeyArray, target: AbstractTarget) -> StartReport:
+        guide = paramax.unwrap(self.posterior.guide)
+        keys = jax.random.split(key, _POSTERIOR_DRAWS)
+        particles = jax.vmap(guide.sample)(keys)
+        draws = jax.vmap(target.space.to_model)(particles)
+        mode = moments_of_draws(draws, target)
+        return StartReport(target, (mode,), description="a fitted posterior")
+
+
+class FromPrior(AbstractStart):
+    """The moments of the target's own starting points, prior draws where it has them.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, softcvi
+        >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+        >>> softcvi.starts.FromPrior().find(jax.random.key(0), target).description
+        'prior draws'
+    """
+
+    def find(self, key: PRNGKeyArray, target: AbstractTarget) -> StartReport:
+        keys = jax.random.split(key, _PRIOR_DRAWS)
+        draws = jax.vmap(target.initial_particle)(keys)
+        draws = jax.vmap(target.space.to_model)(draws)
+        mode = moments_of_draws(draws, target)
+        return StartReport(target, (mode,), description="prior draws")
+
+
+class InBestSpace(AbstractStart):
+    """Another start, begun again where it reveals that other coordinates suit better.
+
+    Only for fits whose guide is still to be chosen: a given guide is tied to the
+    coordinates it was made for.
+
+    Args:
+        start: The start.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, softcvi
+        >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+        >>> start = softcvi.starts.InBestSpace(softcvi.starts.Explore())
+        >>> start.find(jax.random.key(0), target).target is target
+        True
+    """
+
+    start: AbstractStart
+
+    def find(self, key: PRNGKeyArray, target: AbstractTarget) -> StartReport:
+        report = self.start.find(key, target)
+        if not report.modes or not target.structure.is_continuous:
+            return report
+        spread = target.structure.unravel(report.modes[0].deviations)
+        better = target.recentred(spread) if isinstance(spread, dict) else None
+        if better is None:
+            return report
+        again = self.start.find(key, better)
+        words = f"{again.description}, in centred coordinates"
+        return StartReport(again.target, again.modes, again.search, words)
+
+
+def as_start(start: Any, target: AbstractTarget, *, paths: int = 1) -> AbstractStart:
+    """Normalise what the user gave as ``start``.
+
+    Args:
+        start: ``"auto"``, ``"prior"``, None, a point, draws, a fitted posterior or a
+            start.
+        target: The posterior.
+        paths: Least number of climbs of an automatic start.
+
+    Example:
+        >>> import jax.numpy as jnp, softcvi
+        >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+        >>> type(softcvi.starts.as_start(jnp.ones((9, 2)), target)).__name__
+        'FromDraws'
+    """
+    if isinstance(start, AbstractStart):
+        return start
+    if start is None:
+        return NoStart()
+    if isinstance(start, str):
+        named: dict[str, AbstractStart] = {
+            "auto": Explore(paths=paths),
+            "prior": FromPrior(),
+        }
+        if start not in named:
+            raise ValueError(
+                f"start: unknown '{start}'. Use 'auto', 'prior', None, a point, draws, "
+                "a fitted posterior, or a start of softcvi.starts."
+            )
+        return named[start]
+    if isinstance(start, Posterior):
+        return FromPosterior(start)
+    leaf = jnp.asarray(jax.tree_util.tree_leaves(start)[0])
+    is_batch = leaf.ndim > len(target.structure.shapes[0])
+    return FromDraws(start) if is_batch else FromPoint(start)
+
+
+def moments_of_draws(draws: PyTree, target: AbstractTarget) -> Moments:
+    """Mean and covariance, in the fitting space, of draws in model coordinates."""
+    particles = jax.vmap(lambda x: target.space.from_model_and_log_det(x)[0])(draws)
+    if isinstance(particles, dict):
+        particles = {name: particles[name] for name in target.like}
+    vectors = np.asarray(jax.vmap(target.structure.ravel)(particles), np.float64)
+    if vectors.shape[0] < vectors.shape[1] + 2:
+        raise ValueError(
+            f"start: {vectors.shape[0]} draws are too few for a covariance of "
+            f"{vectors.shape[1]} parameters; give more, or a single point."
+        )
+    covariance = np.cov(vectors.T).reshape(vectors.shape[1], vectors.shape[1])
+    covariance = covariance + 1e-8 * np.diag(np.diagonal(covariance) + 1e-12)
+    return Moments(vectors.mean(axis=0), covariance)
