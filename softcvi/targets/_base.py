@@ -84,6 +84,18 @@ class AbstractTarget(eqx.Module):
         leaves = jax.tree_util.tree_leaves(x)
         return dict(zip(self.structure.names, leaves, strict=True))
 
+    @property
+    def model_warnings(self) -> tuple[str, ...]:
+        """What is suspicious about the model itself; each speaks against the answer."""
+        return ()
+
+    def model_parameters(self) -> dict[str, Any]:
+        """Parameters that the model declares as trained, as the model sees them.
+
+        ``fit`` trains them beside the guide (``WithModelTerm``) where there are any.
+        """
+        return {}
+
     def num_values(self) -> dict[str, int]:
         """How many values each discrete leaf can take, as far as that is known."""
         return {}
