@@ -1,25 +1,43 @@
 """Diagnostics: is the answer any good?"""
 
 from softcvi.diagnostics._coverage import coverage
+from softcvi.diagnostics._drift import settled_drift
+from softcvi.diagnostics._evidence import (
+    ChainCheck,
+    Evidence,
+    SamplerEvidence,
+    SearchEvidence,
+    WeightEvidence,
+)
+from softcvi.diagnostics._findings import Finding, Kind, Severity
 from softcvi.diagnostics._gradient_snr import GradientStatistics, gradient_snr
 from softcvi.diagnostics._improper import ImproperDirection, improper_directions
 from softcvi.diagnostics._khat import khat
 from softcvi.diagnostics._mean_accuracy import mean_accuracy
 from softcvi.diagnostics._reference_log_prob import reference_log_prob
-from softcvi.diagnostics._short_chains import ChainCheck, short_chains
+from softcvi.diagnostics._short_chains import short_chains
 from softcvi.diagnostics._summary import summarise
-from softcvi.diagnostics._verdict import Verdict, assess, settled_drift
+from softcvi.diagnostics._verdict import THRESHOLDS, Thresholds, Verdict, judge
 from softcvi.posterior import psis
 
 __all__ = [
+    "THRESHOLDS",
     "ChainCheck",
+    "Evidence",
+    "Finding",
     "GradientStatistics",
     "ImproperDirection",
+    "Kind",
+    "SamplerEvidence",
+    "SearchEvidence",
+    "Severity",
+    "Thresholds",
     "Verdict",
-    "assess",
+    "WeightEvidence",
     "coverage",
     "gradient_snr",
     "improper_directions",
+    "judge",
     "khat",
     "mean_accuracy",
     "psis",

@@ -11,7 +11,7 @@ def khat(posterior: Posterior, key: PRNGKeyArray | None = None, n: int = 4000) -
 
     Below 0.5 is good, up to 0.7 usable; above, the guide misses part of the posterior
     or is far from it. A guide in the wrong place can still have a small k-hat: read it
-    together with ``softcvi.diagnostics.assess``.
+    together with ``softcvi.diagnostics.judge``.
 
     Args:
         posterior: The fitted posterior, with its target.

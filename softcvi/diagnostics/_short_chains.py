@@ -1,12 +1,12 @@
 """Short Hamiltonian chains from the draws of a posterior: do they stay?"""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from softcvi._compile import rarely_run
+from softcvi.diagnostics._evidence import ChainCheck
 from softcvi.posterior import ImportanceSample, Posterior
 from softcvi.targets import Structure
 from softcvi.targets._numpy_random import numpy_generator
@@ -14,29 +14,6 @@ from softcvi.targets._numpy_random import numpy_generator
 _PROPOSALS = 4000
 _LEAPFROG = 6
 _TARGET_ACCEPTANCE = 0.75
-
-
-class ChainCheck(eqx.Module):
-    """Where short chains went.
-
-    Attributes:
-        shift: Largest difference between the mean of the chains' ends and that of the
-            answer, in standard deviations of the ends. The answer is the guide's draws,
-            weighted where weights can be used.
-        spread: Smallest and largest ratio of the answer's standard deviation to that
-            of the chains' ends.
-        acceptance: Mean acceptance probability of the later transitions.
-
-    Example:
-        >>> from softcvi.diagnostics import ChainCheck
-        >>> check = ChainCheck(shift=0.05, spread=(0.9, 1.1), acceptance=0.8)
-        >>> check.shift < 0.25
-        True
-    """
-
-    shift: float
-    spread: tuple[float, float]
-    acceptance: float
 
 
 def short_chains(

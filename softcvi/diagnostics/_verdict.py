@@ -1,18 +1,73 @@
-"""The verdict: can this posterior be trusted, in words and for which reasons."""
+"""The verdict: can this answer be trusted. Every threshold of the program is here."""
+
+import dataclasses
 
 import equinox as eqx
 import numpy as np
 
-from softcvi.posterior import ImportanceSample
+from softcvi.diagnostics._evidence import Evidence, SamplerEvidence, WeightEvidence
+from softcvi.diagnostics._findings import Finding, Kind, Severity
+from softcvi.diagnostics._words import advice, reasons
 
-GOOD_KHAT = 0.5
-_SETTLED_DRIFT = 0.2
-_MIN_ESS_SHARE = 0.02
-_MIN_ESS = 400
-_EVEN_WEIGHTS = 0.9
-_CAUTION_SHIFT = 0.25
-_BAD_SHIFT = 0.4
-_WRONG_SPREAD = 1.35
+_LEVELS = {
+    Severity.NOTE: "trusted",
+    Severity.CAUTION: "caution",
+    Severity.BAD: "not trusted",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Thresholds:
+    """Where evidence begins to count against an answer, and where that comes from.
+
+    Example:
+        >>> from softcvi.diagnostics import THRESHOLDS
+        >>> THRESHOLDS.usable_khat
+        0.7
+    """
+
+    # Vehtari et al. (2024), Pareto smoothed importance sampling: estimates are
+    # practically useful below 0.7, and have finite variance below 0.5.
+    usable_khat: float = 0.7
+    good_khat: float = 0.5
+    # Vehtari et al. (2021), rank-normalised R-hat: an effective sample size of 400
+    # makes means and their errors reliable. The same number for weights and chains.
+    min_ess: float = 400.0
+    # Below a fiftieth, 4,000 draws leave fewer than 80: too few for a tail quantile.
+    min_ess_share: float = 0.02
+    # Above this the weights are even: the shape of the little tail that is left says
+    # nothing (a normal fitted to a slightly heavier tail has a large k-hat).
+    even_ess_share: float = 0.9
+    # Label ESS of one plus a fiftieth of K: one label takes all the weight.
+    label_ess_excess: float = 0.02
+    # Nats: an ELBO that moves less at the end has settled (on the zoo of models).
+    settled_drift: float = 0.2
+    # Posterior standard deviations. An answer counts as wrong at 0.3 in a mean or a
+    # third in a standard deviation; Monte Carlo errors of the checks are near 0.1.
+    caution_shift: float = 0.25
+    bad_shift: float = 0.4
+    wrong_spread: float = 1.35
+    # Vehtari et al. (2021) for R-hat; Stan warns at any divergence, and one in a
+    # hundred transitions is where estimates of scales were seen to be biased.
+    max_rhat: float = 1.01
+    max_divergent_share: float = 0.01
+    # Nats: rounding by a tenth changes weights by a tenth.
+    max_rounding: float = 0.1
+    # Nats between the evidence of places that starts ended in.
+    max_disagreement: float = 1.0
+    # Shares of log densities that are NaN among fresh draws: a boundary of the support
+    # gives some; where half of the draws have none, the answer is about the others.
+    caution_not_a_number: float = 0.01
+    bad_not_a_number: float = 0.5
+    # A fit that skipped half of its steps is called failed elsewhere too.
+    caution_skipped: float = 0.1
+    bad_skipped: float = 0.5
+    # Good and Turing's probability that one more start leads to a new place.
+    caution_missing: float = 0.02
+    bad_missing: float = 0.1
+
+
+THRESHOLDS = Thresholds()
 
 
 class Verdict(eqx.Module):
@@ -20,25 +75,20 @@ class Verdict(eqx.Module):
 
     Attributes:
         level: ``"trusted"``, ``"caution"`` or ``"not trusted"``.
-        reasons: Why, each a sentence.
-        khat: Pareto k-hat of the importance weights.
-        ess_share: Effective share of the importance weights.
-        evidence: Numbers behind further reasons, by name.
+        findings: What speaks against the answer, worst first.
+        evidence: What the verdict is made from.
 
     Example:
-        >>> import jax, jax.numpy as jnp, softcvi
-        >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
-        >>> posterior = softcvi.Posterior(softcvi.guides.mean_field(target), target)
-        >>> sample = posterior.importance(jax.random.key(0), 1000)
-        >>> softcvi.diagnostics.assess(sample, label_ess=1.0).trusted
-        False
+        >>> from softcvi.diagnostics import Evidence, WeightEvidence, judge
+        >>> weights = WeightEvidence(num_draws=4000, khat=0.9, ess=100.0)
+        >>> verdict = judge(Evidence(weights=weights))
+        >>> verdict.trusted, verdict.findings[0].kind.value
+        (False, 'high k-hat')
     """
 
     level: str
-    reasons: tuple[str, ...]
-    khat: float
-    ess_share: float
-    evidence: dict[str, float]
+    findings: tuple[Finding, ...]
+    evidence: Evidence
 
     @property
     def trusted(self) -> bool:
@@ -46,159 +96,205 @@ class Verdict(eqx.Module):
         return self.level == "trusted"
 
     @property
+    def khat(self) -> float:
+        """Pareto k-hat of the importance weights; NaN where there are none."""
+        weights = self.evidence.weights
+        return float("nan") if weights is None else weights.khat
+
+    @property
+    def ess_share(self) -> float:
+        """Effective share of the draws that the verdict is about."""
+        sampler, weights = self.evidence.sampler, self.evidence.weights
+        if sampler is not None:
+            return sampler.ess / max(sampler.num_draws, 1)
+        return float("nan") if weights is None else weights.ess_share
+
+    @property
     def has_even_weights(self) -> bool:
         """Whether the weights are so even that k-hat says nothing."""
-        return self.ess_share > _EVEN_WEIGHTS
+        weights = self.evidence.weights
+        return weights is not None and has_even_weights(weights)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The findings in words; what was checked, where there are none."""
+        return reasons(self.findings, self.evidence)
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        """What to try next."""
+        return advice(self.findings, self.evidence)
 
     def __str__(self) -> str:
         return f"{self.level}: " + "; ".join(self.reasons)
 
 
-def assess(
-    sample: ImportanceSample,
-    *,
-    label_ess: float | None = None,
-    num_particles: int = 8,
-    drift: float | None = None,
-    chain_shift: float | None = None,
-    chain_spread: tuple[float, float] | None = None,
-    start_disagreement: float | None = None,
-) -> Verdict:
+def has_even_weights(weights: WeightEvidence) -> bool:
+    """Whether weights are so even that the shape of their tail says nothing."""
+    return weights.ess_share > THRESHOLDS.even_ess_share
+
+
+def judge(evidence: Evidence) -> Verdict:
     """Combine the signs that an answer is right or wrong.
 
     k-hat alone misleads: a guide far from the posterior can have a small one. So it is
-    read together with whether the run had settled, whether labels were degenerate,
-    whether other starts agree, and whether short chains drift away.
+    read together with how the run ended, whether it had settled, whether labels were
+    degenerate, whether other starts agree, where short chains go, how far the posterior
+    was searched and whether log densities were precise enough.
 
     Args:
-        sample: Weighted draws of the posterior.
-        label_ess: Mean label ESS of the last part of the run.
-        num_particles: K, to judge label ESS by.
-        drift: Change of the ELBO over the last part of the run, in nats.
-        chain_shift: How far short chains started at resampled draws moved a mean, in
-            posterior standard deviations.
-        chain_spread: Range of the guide's standard deviations over the chains'.
-        start_disagreement: Largest difference of evidence between starts, in nats, that
-            ended in different places.
+        evidence: What is known; what was not measured does not count.
 
     Example:
-        >>> import jax, jax.numpy as jnp, softcvi
-        >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
-        >>> posterior = softcvi.Posterior(softcvi.guides.mean_field(target), target)
-        >>> sample = posterior.importance(jax.random.key(0), 1000)
-        >>> softcvi.diagnostics.assess(sample).level
+        >>> from softcvi.diagnostics import Evidence, WeightEvidence, judge
+        >>> weights = WeightEvidence(num_draws=4000, khat=0.1, ess=3900.0)
+        >>> judge(Evidence(status="finished", weights=weights)).level
         'trusted'
     """
-    bad: list[str] = []
-    doubtful: list[str] = []
-    share = sample.ess / len(sample.log_q)
-    # Where nearly all draws carry the same weight, the shape of the little tail that is
-    # left says nothing: k-hat is large for a normal fitted to a slightly heavier tail.
-    tail_matters = share <= _EVEN_WEIGHTS
-    usable = sample.largest_khat
-    if tail_matters and not sample.khat <= usable:
-        bad.append(
-            f"k-hat {sample.khat:.2f} is above {usable}: the guide misses part of "
-            "the posterior"
-        )
-    elif tail_matters and sample.khat > GOOD_KHAT and sample.ess < _MIN_ESS:
-        doubtful.append(
-            f"k-hat {sample.khat:.2f} is between {GOOD_KHAT} and {usable}, with an "
-            f"effective sample size of {sample.ess:.0f}"
-        )
-    if share < _MIN_ESS_SHARE:
-        bad.append(f"only {share:.1%} of the draws carry weight")
-    if label_ess is not None and label_ess < 1 + 0.02 * num_particles:
-        bad.append(
-            f"label ESS {label_ess:.2f} of {num_particles}: one label takes all the "
-            "weight; use a richer guide or the ELBO"
-        )
-    if drift is not None and not abs(drift) < _SETTLED_DRIFT:
-        doubtful.append(
-            f"the ELBO still moved by {drift:.2f} nats at the end of the run"
-        )
-    correction = _largest_correction(sample)
-    if not correction < _CAUTION_SHIFT:
-        doubtful.append(
-            f"importance weights move a mean by {correction:.2f} standard deviations"
-        )
-    if chain_shift is not None and not chain_shift < _BAD_SHIFT:
-        bad.append(
-            f"short chains from the draws move a mean by {chain_shift:.1f} standard "
-            "deviations"
-        )
-    elif chain_shift is not None and not chain_shift < _CAUTION_SHIFT:
-        doubtful.append(f"short chains move a mean by {chain_shift:.2f} sd")
-    if chain_spread is not None:
-        narrow, wide = chain_spread
-        if narrow < 1 / _WRONG_SPREAD or wide > _WRONG_SPREAD:
-            doubtful.append(
-                f"standard deviations are {narrow:.2f} to {wide:.2f} times those of "
-                "short chains"
-            )
-    if start_disagreement is not None and start_disagreement > 1.0:
-        bad.append(
-            f"starts ended in different places, {start_disagreement:.1f} nats apart"
-        )
-    numbers = {
-        "label_ess": label_ess,
-        "drift": drift,
-        "chain_shift": chain_shift,
-        "largest_correction": correction,
-        "start_disagreement": start_disagreement,
-    }
-    level = "not trusted" if bad else "caution" if doubtful else "trusted"
-    reasons = tuple(bad + doubtful) or (_nothing_against(sample.khat, share),)
-    return Verdict(
-        level=level,
-        reasons=reasons,
-        khat=float(sample.khat),
-        ess_share=float(share),
-        evidence={k: float(v) for k, v in numbers.items() if v is not None},
-    )
+    findings = find(evidence)
+    worst = max((f.severity for f in findings), default=Severity.NOTE)
+    return Verdict(_LEVELS[worst], findings, evidence)
 
 
-def _nothing_against(khat: float, share: float) -> str:
-    weight = f"{share:.0%} of the draws carry weight"
-    if share > _EVEN_WEIGHTS and khat > GOOD_KHAT:
-        return f"{weight}, so evenly that k-hat ({khat:.2f}) says nothing"
-    return f"k-hat {khat:.2f}, {weight}"
+def find(evidence: Evidence) -> tuple[Finding, ...]:
+    """Everything in the evidence that counts, worst first.
 
-
-def _largest_correction(sample: ImportanceSample) -> float:
-    """How far the weights move a mean, in weighted standard deviations."""
-    weights = np.exp(sample.log_weights)
-    largest = 0.0
-    for values in sample.draws.values():
-        values = np.asarray(values, np.float64).reshape(weights.size, -1)
-        if not np.all(np.isfinite(values)):
-            continue
-        mean = weights @ values
-        sd = np.sqrt(weights @ (values - mean) ** 2)
-        # Constants, such as the diagonal of a correlation matrix, have only rounding.
-        sd = np.where(sd > 1e-6 * np.abs(mean), sd, np.inf)
-        # A heavy tail has no mean to compare; its middle is compared instead.
-        shift = np.abs(np.clip((values - mean) / sd, -5, 5).mean(axis=0))
-        largest = max(largest, float(np.max(shift, initial=0.0)))
-    return largest
-
-
-def settled_drift(elbo: np.ndarray, share: float = 0.2) -> float | None:
-    """Change of the ELBO between the halves of the last part of a run, beyond noise.
-
-    Example:
-        >>> import numpy as np
-        >>> from softcvi.diagnostics import settled_drift
-        >>> settled_drift(np.zeros(100))
-        0.0
-        >>> settled_drift(np.arange(100.0))
-        10.0
+    Args:
+        evidence: What is known.
     """
-    tail = elbo[-max(8, int(share * elbo.size)) :]
-    tail = tail[np.isfinite(tail)]
-    if tail.size < 8:
-        return None
-    first, second = tail[: tail.size // 2], tail[tail.size // 2 :]
-    change = float(second.mean() - first.mean())
-    noise = float(np.sqrt(first.var() / first.size + second.var() / second.size))
-    return 0.0 if abs(change) < 3 * noise else change
+    found = [
+        *_of_the_run(evidence),
+        *_of_weights(evidence.weights),
+        *_of_chains(evidence),
+        *_of_sampler(evidence.sampler),
+        *_of_search(evidence),
+    ]
+    if evidence.weights is None and evidence.sampler is None and not found:
+        found.append(Finding(Kind.NOTHING_MEASURED, Severity.CAUTION))
+    return tuple(sorted(found, key=lambda finding: -finding.severity))
+
+
+def _of_the_run(evidence: Evidence) -> list[Finding]:
+    t = THRESHOLDS
+    found = []
+    if evidence.status == "failed":
+        found.append(Finding(Kind.FAILED, Severity.BAD))
+    if evidence.status == "interrupted":
+        found.append(Finding(Kind.INTERRUPTED, Severity.CAUTION))
+    if evidence.num_steps:
+        share = evidence.num_skipped_steps / evidence.num_steps
+        severity = _graded(share, t.caution_skipped, t.bad_skipped)
+        if severity is not None:
+            found.append(Finding(Kind.SKIPPED_STEPS, severity, {"share": share}))
+    # The draws of a chain do not come from the fit that went before.
+    if evidence.sampler is not None:
+        return found
+    k = evidence.num_particles or 8
+    label_ess = evidence.label_ess if evidence.uses_labels else None
+    if label_ess is not None and label_ess < 1 + t.label_ess_excess * k:
+        numbers = {"label_ess": label_ess, "num_particles": float(k)}
+        found.append(Finding(Kind.LABEL_ESS, Severity.BAD, numbers))
+    if evidence.drift is not None and not abs(evidence.drift) < t.settled_drift:
+        numbers = {"drift": evidence.drift}
+        found.append(Finding(Kind.DRIFT, Severity.CAUTION, numbers))
+    return found
+
+
+def _of_weights(weights: WeightEvidence | None) -> list[Finding]:
+    t = THRESHOLDS
+    if weights is None:
+        return []
+    found = []
+    if weights.num_infinite:
+        numbers = {"count": float(weights.num_infinite)}
+        found.append(Finding(Kind.INFINITE_DENSITY, Severity.BAD, numbers))
+    share = weights.num_not_a_number / weights.num_draws
+    severity = _graded(share, t.caution_not_a_number, t.bad_not_a_number)
+    if severity is not None:
+        found.append(Finding(Kind.NOT_A_NUMBER, severity, {"share": share}))
+    if np.isnan(weights.khat) or weights.khat == np.inf:
+        return [*found, Finding(Kind.NO_USABLE_WEIGHT, Severity.BAD)]
+    numbers = {"khat": weights.khat, "ess": weights.ess, "share": weights.ess_share}
+    numbers |= {"good": t.good_khat, "usable": t.usable_khat}
+    if has_even_weights(weights):
+        if weights.khat > t.good_khat:
+            found.append(Finding(Kind.EVEN_WEIGHTS, Severity.NOTE, numbers))
+    else:
+        if not weights.khat <= t.usable_khat:
+            found.append(Finding(Kind.HIGH_KHAT, Severity.BAD, numbers))
+        elif weights.khat > t.good_khat and weights.ess < t.min_ess:
+            found.append(Finding(Kind.DOUBTFUL_KHAT, Severity.CAUTION, numbers))
+    if weights.ess_share < t.min_ess_share:
+        found.append(Finding(Kind.FEW_WEIGHTS, Severity.BAD, numbers))
+    if not weights.correction < t.caution_shift:
+        numbers = {"shift": weights.correction}
+        found.append(Finding(Kind.CORRECTION, Severity.CAUTION, numbers))
+    return found
+
+
+def _of_chains(evidence: Evidence) -> list[Finding]:
+    t = THRESHOLDS
+    check = evidence.chains
+    if check is None:
+        return []
+    found = []
+    severity = _graded(check.shift, t.caution_shift, t.bad_shift)
+    if severity is not None:
+        found.append(Finding(Kind.CHAIN_SHIFT, severity, {"shift": check.shift}))
+    narrow, wide = check.spread
+    if not (narrow >= 1 / t.wrong_spread and wide <= t.wrong_spread):
+        numbers = {"narrow": narrow, "wide": wide}
+        found.append(Finding(Kind.CHAIN_SPREAD, Severity.CAUTION, numbers))
+    return found
+
+
+def _of_sampler(sampler: SamplerEvidence | None) -> list[Finding]:
+    t = THRESHOLDS
+    if sampler is None:
+        return []
+    found = []
+    numbers = {
+        "rhat": sampler.rhat,
+        "ess": sampler.ess,
+        "divergent_share": sampler.divergent_share,
+    }
+    if not sampler.rhat < t.max_rhat:
+        limit = {"limit": t.max_rhat}
+        found.append(Finding(Kind.SAMPLER_RHAT, Severity.BAD, numbers | limit))
+    if not sampler.ess >= t.min_ess:
+        limit = {"limit": t.min_ess}
+        found.append(Finding(Kind.SAMPLER_ESS, Severity.BAD, numbers | limit))
+    if not sampler.divergent_share < t.max_divergent_share:
+        found.append(Finding(Kind.SAMPLER_DIVERGENCES, Severity.BAD, numbers))
+    return found
+
+
+def _of_search(evidence: Evidence) -> list[Finding]:
+    t = THRESHOLDS
+    found = []
+    if evidence.precision is not None and not evidence.precision <= t.max_rounding:
+        numbers = {"nats": evidence.precision}
+        found.append(Finding(Kind.PRECISION, Severity.BAD, numbers))
+    disagreement = evidence.start_disagreement
+    if disagreement is not None and not disagreement <= t.max_disagreement:
+        numbers = {"nats": disagreement}
+        found.append(Finding(Kind.START_DISAGREEMENT, Severity.BAD, numbers))
+    missing = None if evidence.search is None else evidence.search.missing_mass
+    if missing is not None:
+        severity = _graded(missing, t.caution_missing, t.bad_missing)
+        if severity is not None:
+            found.append(Finding(Kind.MISSING_MASS, severity, {"share": missing}))
+    if evidence.improper:
+        numbers = {"count": float(len(evidence.improper))}
+        found.append(Finding(Kind.IMPROPER, Severity.BAD, numbers))
+    if evidence.model_warnings:
+        numbers = {"count": float(len(evidence.model_warnings))}
+        found.append(Finding(Kind.MODEL_WARNING, Severity.CAUTION, numbers))
+    return found
+
+
+def _graded(value: float, caution: float, bad: float) -> Severity | None:
+    """Severity of a number of which less is better; NaN is the worst."""
+    if not value < bad:
+        return Severity.BAD
+    return None if value < caution else Severity.CAUTION

@@ -20,11 +20,12 @@ def make_result(
     num_particles = run.objective.num_particles
     message = outcome.message
     label_ess = history.last()["label_ess"]
-    if num_particles >= 4 and label_ess < _DEGENERATE_LABELS:
+    uses_labels = run.objective.uses_labels
+    if uses_labels and num_particles >= 4 and label_ess < _DEGENERATE_LABELS:
         message += (
             f"; label ESS stayed at {label_ess:.2f} of {num_particles}: one particle "
-            "takes all the weight: use a richer guide (low_rank, full_rank, a flow), "
-            "more particles, or objective=softcvi.ELBO()"
+            "takes all the weight: use a richer guide (low_rank, full_rank, a flow) or "
+            "more particles"
         )
     return FitResult(
         posterior=Posterior(guide, target),
@@ -39,4 +40,5 @@ def make_result(
         seconds_compile=outcome.seconds_compile,
         seconds_run=outcome.seconds_run,
         choices=choices,
+        uses_labels=uses_labels,
     )

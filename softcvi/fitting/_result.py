@@ -2,14 +2,16 @@
 
 import dataclasses
 import functools
-from typing import Any
 
 import jax
 from jaxtyping import Array, PRNGKeyArray
 
 from softcvi.diagnostics import (
+    ChainCheck,
+    Evidence,
     Verdict,
-    assess,
+    WeightEvidence,
+    judge,
     settled_drift,
     short_chains,
     summarise,
@@ -53,7 +55,7 @@ class FitResult:
         seconds_compile: Time of compilation.
         seconds_run: Time of the loop.
         choices: What the program chose, and why, by name.
-        evidence: Further numbers for the verdict, by name.
+        uses_labels: Whether the objective ranks particles by labels.
 
     Example:
         >>> import jax, jax.numpy as jnp, softcvi
@@ -75,7 +77,7 @@ class FitResult:
     seconds_compile: float
     seconds_run: float
     choices: dict[str, str] = dataclasses.field(default_factory=dict)
-    evidence: dict[str, Any] = dataclasses.field(default_factory=dict)
+    uses_labels: bool = True
 
     @functools.cached_property
     def importance(self) -> ImportanceSample:
@@ -85,24 +87,35 @@ class FitResult:
     @functools.cached_property
     def verdict(self) -> Verdict:
         """Can the answer be trusted, and why."""
-        return assess(
-            self.importance,
-            label_ess=self.history.last()["label_ess"],
+        return judge(self.evidence)
+
+    @functools.cached_property
+    def evidence(self) -> Evidence:
+        """What the verdict is made from."""
+        target = self.posterior.target
+        return Evidence(
+            status=self.status,
+            num_steps=self.steps,
             num_particles=self.num_particles,
+            num_bad_densities=self.num_bad_densities,
+            num_skipped_steps=self.num_skipped_steps,
+            label_ess=self.history.last()["label_ess"],
+            uses_labels=self.uses_labels,
+            has_gradient=None if target is None else target.has_gradient,
+            dimension=self.posterior.guide.structure.size,
             drift=settled_drift(self.history.elbo),
-            **self._chain_evidence(),
-            **self.evidence,
+            weights=WeightEvidence.of(self.importance),
+            chains=self._chain_check(),
         )
 
-    def _chain_evidence(self) -> dict[str, Any]:
+    def _chain_check(self) -> ChainCheck | None:
         """Short chains as a cross-check, where the model has a gradient."""
         target = self.posterior.target
         if target is None or not target.has_gradient or target.amortised:
-            return {}
+            return None
         if target.structure.size > _CHAIN_DIM:
-            return {}
-        check = short_chains(jax.random.key(20_25), self.posterior, self.importance)
-        return {"chain_shift": check.shift, "chain_spread": check.spread}
+            return None
+        return short_chains(jax.random.key(20_25), self.posterior, self.importance)
 
     @property
     def has_usable_weights(self) -> bool:

@@ -7,6 +7,7 @@ import numpy as np
 import paramax
 from jaxtyping import Array, PRNGKeyArray
 
+from softcvi.diagnostics import Evidence, SamplerEvidence, Verdict, judge
 from softcvi.guides import VectorGuide
 from softcvi.posterior import Posterior
 
@@ -32,26 +33,29 @@ class ChainDraws(eqx.Module):
     divergences: int
 
     @property
-    def trusted(self) -> bool:
-        """Whether the chains agree, have mixed, and seldom left their track."""
-        return self.rhat < 1.02 and self.ess > 400 and self.divergent_share < 0.01
+    def evidence(self) -> SamplerEvidence:
+        """What the verdict on these draws is made from."""
+        lengths = [len(values) for values in self.draws.values()]
+        return SamplerEvidence(
+            self.rhat, self.ess, self.divergences, max(lengths, default=1)
+        )
 
     @property
-    def divergent_share(self) -> float:
-        """Share of the transitions that diverged."""
-        lengths = [len(values) for values in self.draws.values()]
-        return self.divergences / max(lengths, default=1)
+    def verdict(self) -> Verdict:
+        """Whether the chains agree, have mixed, and seldom diverged."""
+        return judge(Evidence(sampler=self.evidence))
+
+    @property
+    def trusted(self) -> bool:
+        """Whether nothing speaks against the draws."""
+        return self.verdict.trusted
 
     def is_better_than(self, other: "ChainDraws") -> bool:
         """Whether to keep these draws rather than others."""
         return (self.trusted, self.ess) > (other.trusted, other.ess)
 
     def __str__(self) -> str:
-        level = "trusted" if self.trusted else "not trusted"
-        words = f"{level}: R-hat {self.rhat:.3f}, effective sample size {self.ess:.0f}"
-        if self.divergences:
-            words += f", {self.divergent_share:.1%} of the transitions diverged"
-        return words
+        return str(self.verdict)
 
 
 def nuts_in_base_space(

@@ -50,13 +50,7 @@ class LadderResult:
         """What the program thinks of the answer: of the chain, if there is one."""
         if self.chain is None:
             return self.result.verdict
-        return Verdict(
-            level="trusted" if self.chain.trusted else "not trusted",
-            reasons=(str(self.chain).split(": ", 1)[-1],),
-            khat=self.result.khat,
-            ess_share=self.chain.ess / len(next(iter(self.chain.draws.values()))),
-            evidence={"rhat": self.chain.rhat, "ess": self.chain.ess},
-        )
+        return self.chain.verdict
 
     def sample(self, key: PRNGKeyArray, n: int = 1000) -> dict[str, Array]:
         """Draws of the trusted answer: from the chain if there is one.

@@ -20,6 +20,8 @@ class AbstractObjective(eqx.Module):
         num_particles: Particles drawn per step.
         needs_gradient: Whether the model's log density must be differentiable.
         trains_model: Whether the model's own parameters are trained too.
+        uses_labels: Whether particles are ranked by labels, so that label ESS says
+            whether there is anything to learn from.
 
     Example:
         >>> import equinox as eqx, softcvi
@@ -40,6 +42,7 @@ class AbstractObjective(eqx.Module):
     num_particles: eqx.AbstractVar[int]
     needs_gradient: ClassVar[bool] = False
     trains_model: ClassVar[bool] = False
+    uses_labels: ClassVar[bool] = True
 
     @abstractmethod
     def draw(

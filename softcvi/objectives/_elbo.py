@@ -36,6 +36,7 @@ class ELBO(AbstractObjective):
     num_particles: int = eqx.field(static=True, default=8)
     stick_the_landing: bool = eqx.field(static=True, default=False)
     needs_gradient: ClassVar[bool] = True
+    uses_labels: ClassVar[bool] = False
 
     def __check_init__(self):
         check_num_particles(self.num_particles, minimum=1)

@@ -39,6 +39,11 @@ class WithModelTerm(AbstractObjective):
         """As the wrapped objective."""
         return self.objective.needs_gradient
 
+    @property
+    def uses_labels(self) -> bool:  # type: ignore[override]
+        """As the wrapped objective."""
+        return self.objective.uses_labels
+
     def draw(
         self,
         key: PRNGKeyArray,

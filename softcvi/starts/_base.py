@@ -6,6 +6,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
+from softcvi.diagnostics import SearchEvidence
 from softcvi.targets import AbstractTarget
 
 
@@ -61,35 +62,6 @@ class Moments(eqx.Module):
         assert self.scale is not None
         assert self.factor is not None
         return np.sqrt(self.scale**2 + np.sum(self.factor**2, axis=1))
-
-
-class SearchEvidence(eqx.Module):
-    """How far a start has looked, and what a look like this can miss.
-
-    Attributes:
-        num_starts: Points that a climb began from.
-        num_places: Separate places that they led to.
-        num_seen_once: Places that only one start led to.
-        scales: Standard deviations about the origin that starts were drawn with.
-        smallest_feature: Standard deviation, as a share of the widest place's, of the
-            narrowest place with half of the mass that the look around the places
-            would have noticed with 95 % probability; None if there was none.
-        missing_mass: Good and Turing's estimate of the probability that one more
-            start leads to a place not seen yet.
-
-    Example:
-        >>> import softcvi
-        >>> found = softcvi.starts.SearchEvidence(64, 2, 0, (1.0, 10.0), 0.02, 0.0)
-        >>> found.missing_mass
-        0.0
-    """
-
-    num_starts: int
-    num_places: int
-    num_seen_once: int
-    scales: tuple[float, ...]
-    smallest_feature: float | None
-    missing_mass: float | None
 
 
 class StartReport(eqx.Module):

@@ -34,6 +34,15 @@ def posteriors(target):
     return {"exact": at(0.0, 1.0), "narrow": at(0.0, 1 / 3), "off": at(0.5, 1.0)}
 
 
+def judged(sample, **signs):
+    weights = diagnostics.WeightEvidence.of(sample)
+    return diagnostics.judge(diagnostics.Evidence(weights=weights, **signs))
+
+
+def chains_that_move(shift):
+    return diagnostics.ChainCheck(shift=shift, spread=(0.9, 1.1), acceptance=0.8)
+
+
 def test_coverage_of_an_exact_guide_is_nominal(posteriors):
     n = 4000
     draws = posteriors["exact"].sample(jax.random.key(0), n)
@@ -62,8 +71,8 @@ def test_khat_tells_right_from_narrow(posteriors):
     assert diagnostics.khat(posteriors["narrow"]) > 0.7
     exact = posteriors["exact"].importance(jax.random.key(1), 2000)
     narrow = posteriors["narrow"].importance(jax.random.key(1), 2000)
-    assert diagnostics.assess(exact).trusted
-    verdict = diagnostics.assess(narrow)
+    assert judged(exact).trusted
+    verdict = judged(narrow)
     assert verdict.level == "not trusted"
     assert "k-hat" in str(verdict)
 
@@ -109,17 +118,21 @@ def test_the_verdict_reads_more_than_khat(posteriors):
     sample = posteriors["exact"].importance(jax.random.key(1), 2000)
     signs = {
         "label_ess": (1.01, "label ESS", "not trusted"),
-        "chain_shift": (3.0, "short chains", "not trusted"),
+        "chains": (chains_that_move(3.0), "short chains", "not trusted"),
         "start_disagreement": (5.0, "starts ended", "not trusted"),
         "drift": (1.0, "still moved", "caution"),
     }
     for name, (value, words, level) in signs.items():
-        verdict = diagnostics.assess(sample, **{name: value})
+        verdict = judged(sample, **{name: value})
         assert verdict.level == level
         assert words in str(verdict)
-        assert verdict.evidence[name] == value
-    fine = diagnostics.assess(
-        sample, label_ess=4.0, chain_shift=0.1, start_disagreement=0.2, drift=0.0
+        assert getattr(verdict.evidence, name) == value
+    fine = judged(
+        sample,
+        label_ess=4.0,
+        chains=chains_that_move(0.1),
+        start_disagreement=0.2,
+        drift=0.0,
     )
     assert fine.trusted
 
@@ -134,7 +147,7 @@ def test_khat_of_even_weights_is_no_reason():
         log_weights=log_weights - np.log(np.exp(log_weights).sum()),
         khat=1.0, log_evidence=0.0,
     )  # fmt: skip
-    verdict = diagnostics.assess(sample)
+    verdict = judged(sample)
     assert verdict.trusted
     assert verdict.has_even_weights
     assert "says nothing" in str(verdict)
@@ -150,7 +163,7 @@ def test_constants_among_the_draws_are_not_moved_by_weights():
     sample = ImportanceSample(
         draws, zeros, zeros, log_weights, khat=0.1, log_evidence=0.0
     )
-    assert diagnostics.assess(sample).trusted
+    assert judged(sample).trusted
 
 
 def test_drift_is_measured_beyond_noise():

@@ -1,0 +1,214 @@
+"""What is known about an answer, as typed numbers: the input of the verdict."""
+
+import equinox as eqx
+import numpy as np
+
+from softcvi.diagnostics._improper import ImproperDirection
+from softcvi.posterior import ImportanceSample
+
+# Further out than this a value counts as this far: a heavy tail has no mean to compare.
+_LARGEST_STANDARDISED = 5.0
+
+
+class WeightEvidence(eqx.Module):
+    """What fresh importance weights say about an answer.
+
+    Attributes:
+        num_draws: Draws of the guide.
+        khat: Pareto k-hat of the weights; infinity where no weight is usable.
+        ess: Effective sample size of the weights.
+        correction: How far the weights move a mean, in posterior standard deviations.
+        num_not_a_number: Draws whose log density is NaN.
+        num_infinite: Draws whose log density is plus infinity.
+        moment_error: Monte Carlo error of the weighted means and standard deviations:
+            the largest over parameters, in standard deviations.
+        log_evidence: Estimate of the log marginal likelihood.
+
+    Example:
+        >>> from softcvi.diagnostics import WeightEvidence
+        >>> WeightEvidence(num_draws=4000, khat=0.2, ess=3000.0).ess_share
+        0.75
+    """
+
+    num_draws: int
+    khat: float
+    ess: float
+    correction: float = 0.0
+    num_not_a_number: int = 0
+    num_infinite: int = 0
+    moment_error: float | None = None
+    log_evidence: float | None = None
+
+    @property
+    def ess_share(self) -> float:
+        """Effective share of the draws."""
+        return self.ess / self.num_draws
+
+    @classmethod
+    def of(cls, sample: ImportanceSample) -> "WeightEvidence":
+        """Read the weights of a sample.
+
+        Args:
+            sample: Weighted draws that were used for nothing before.
+        """
+        log_p = np.asarray(sample.log_p, np.float64)
+        return cls(
+            num_draws=len(sample.log_q),
+            khat=float(sample.khat),
+            ess=float(sample.ess),
+            correction=_largest_correction(sample),
+            num_not_a_number=int(np.sum(np.isnan(log_p))),
+            num_infinite=int(np.sum(np.isposinf(log_p))),
+            log_evidence=float(sample.log_evidence),
+        )
+
+
+class ChainCheck(eqx.Module):
+    """Where short chains went that started at draws of the answer.
+
+    Attributes:
+        shift: Largest difference between a mean of the chains and that of the answer,
+            in standard deviations of the chains. The answer is the guide's draws,
+            weighted where weights can be used.
+        spread: Smallest and largest ratio of the answer's standard deviation to that
+            of the chains.
+        acceptance: Mean acceptance probability of the later transitions.
+
+    Example:
+        >>> from softcvi.diagnostics import ChainCheck
+        >>> check = ChainCheck(shift=0.05, spread=(0.9, 1.1), acceptance=0.8)
+        >>> check.shift < 0.25
+        True
+    """
+
+    shift: float
+    spread: tuple[float, float]
+    acceptance: float
+
+
+class SamplerEvidence(eqx.Module):
+    """What says whether the draws of a Markov chain can be trusted.
+
+    Attributes:
+        rhat: Largest split R-hat over all scalars.
+        ess: Smallest effective sample size over all scalars.
+        divergences: Number of divergent transitions.
+        num_draws: Draws of all chains together.
+
+    Example:
+        >>> from softcvi.diagnostics import Evidence, SamplerEvidence, judge
+        >>> chains = SamplerEvidence(rhat=1.2, ess=80.0, divergences=3, num_draws=4000)
+        >>> judge(Evidence(sampler=chains)).level
+        'not trusted'
+    """
+
+    rhat: float
+    ess: float
+    divergences: int
+    num_draws: int
+
+    @property
+    def divergent_share(self) -> float:
+        """Share of the transitions that diverged."""
+        return self.divergences / max(self.num_draws, 1)
+
+
+class SearchEvidence(eqx.Module):
+    """How far a start has looked, and what a look like this can miss.
+
+    Attributes:
+        num_starts: Points that a climb began from.
+        num_places: Separate places that they led to.
+        num_seen_once: Places that only one start led to.
+        scales: Standard deviations about the origin that starts were drawn with.
+        smallest_feature: Standard deviation, as a share of the widest place's, of the
+            narrowest place with half of the mass that the look around the places
+            would have noticed with 95 % probability; None if there was none.
+        missing_mass: Good and Turing's estimate of the probability that one more
+            start leads to a place not seen yet.
+
+    Example:
+        >>> import softcvi
+        >>> found = softcvi.diagnostics.SearchEvidence(64, 2, 0, (1.0, 10.0), 0.02, 0.0)
+        >>> found.missing_mass
+        0.0
+    """
+
+    num_starts: int
+    num_places: int
+    num_seen_once: int
+    scales: tuple[float, ...]
+    smallest_feature: float | None
+    missing_mass: float | None
+
+
+class Evidence(eqx.Module):
+    """Everything the verdict may read; what was not measured is None.
+
+    Attributes:
+        status: How the fit ended: ``"finished"``, ``"stopped"``, ``"interrupted"`` or
+            ``"failed"``.
+        num_steps: Steps of the fit.
+        num_particles: Particles per step.
+        num_bad_densities: Log densities during the fit that were NaN or plus infinity.
+        num_skipped_steps: Steps of the fit without a usable gradient.
+        label_ess: Mean label ESS of the last part of the run.
+        uses_labels: Whether the objective ranks particles by labels; label ESS says
+            nothing about one that does not, such as the ELBO.
+        has_gradient: Whether the model has a gradient.
+        dimension: Number of scalar parameters.
+        drift: Change of the ELBO over the last part of the run, in nats.
+        weights: Fresh importance weights.
+        chains: Short chains from the draws.
+        sampler: R-hat and the like, where the answer is the draws of a Markov chain.
+        precision: Size of the rounding errors in log densities, in nats.
+        search: How thoroughly other modes were looked for.
+        start_disagreement: Largest difference of evidence between starts, in nats, that
+            ended in different places.
+        improper: Directions along which the posterior has infinite mass.
+        model_warnings: Warnings of the model's own library, such as a missing plate.
+
+    Example:
+        >>> from softcvi.diagnostics import Evidence, judge
+        >>> judge(Evidence(status="failed")).level
+        'not trusted'
+    """
+
+    status: str | None = None
+    num_steps: int | None = None
+    num_particles: int | None = None
+    num_bad_densities: int = 0
+    num_skipped_steps: int = 0
+    label_ess: float | None = None
+    uses_labels: bool = True
+    has_gradient: bool | None = None
+    dimension: int | None = None
+    drift: float | None = None
+    weights: WeightEvidence | None = None
+    chains: ChainCheck | None = None
+    sampler: SamplerEvidence | None = None
+    precision: float | None = None
+    search: SearchEvidence | None = None
+    start_disagreement: float | None = None
+    improper: tuple[ImproperDirection, ...] = ()
+    model_warnings: tuple[str, ...] = ()
+
+
+def _largest_correction(sample: ImportanceSample) -> float:
+    """How far the weights move a mean, in weighted standard deviations."""
+    weights = np.exp(sample.log_weights)
+    largest = 0.0
+    for values in sample.draws.values():
+        values = np.asarray(values, np.float64).reshape(weights.size, -1)
+        if not np.all(np.isfinite(values)):
+            continue
+        mean = weights @ values
+        sd = np.sqrt(weights @ (values - mean) ** 2)
+        # Constants, such as the diagonal of a correlation matrix, have only rounding.
+        sd = np.where(sd > 1e-6 * np.abs(mean), sd, np.inf)
+        standardised = np.clip(
+            (values - mean) / sd, -_LARGEST_STANDARDISED, _LARGEST_STANDARDISED
+        )
+        shift = np.abs(standardised.mean(axis=0))
+        largest = max(largest, float(np.max(shift, initial=0.0)))
+    return largest
