@@ -14,7 +14,13 @@ from softcvi.fitting._optimizer import (
     WarmupCosine,
     paper_optimizer,
 )
-from softcvi.fitting._progress import AbstractReporter, Bar, Lines, Silent
+from softcvi.fitting._progress import (
+    AbstractReporter,
+    Bar,
+    Lines,
+    Silent,
+    as_reporter,
+)
 from softcvi.fitting._result import FitError, FitResult
 from softcvi.fitting._stopping import (
     AbstractStoppingRule,
@@ -46,6 +52,7 @@ __all__ = [
     "Silent",
     "TimeLimit",
     "WarmupCosine",
+    "as_reporter",
     "enable_compilation_cache",
     "fit",
     "fit_many",

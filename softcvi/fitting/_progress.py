@@ -152,7 +152,16 @@ def _as_text(rate: float, numbers: dict[str, float]) -> str:
 
 
 def as_reporter(progress: bool | AbstractReporter) -> AbstractReporter:
-    """Normalise ``progress=``: True is a bar if standard error is a terminal."""
+    """Normalise ``progress=``: True is a bar if standard error is a terminal.
+
+    Args:
+        progress: Whether to show progress, or a reporter, which is returned as it is.
+
+    Example:
+        >>> import softcvi
+        >>> isinstance(softcvi.fitting.as_reporter(False), softcvi.fitting.Silent)
+        True
+    """
     if isinstance(progress, AbstractReporter):
         return progress
     if not progress:

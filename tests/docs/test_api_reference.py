@@ -23,6 +23,7 @@ MODULES = (
     "starts",
     "fitting",
     "ladder",
+    "sweeps",
     "adapters",
     "report",
 )

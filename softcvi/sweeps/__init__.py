@@ -1,0 +1,28 @@
+"""Sweeps: a grid of fits over models, guides, objectives and seeds, on many workers."""
+
+from softcvi.sweeps._dask import DaskExecutor
+from softcvi.sweeps._executors import (
+    AbstractExecutor,
+    Outcome,
+    ProcessExecutor,
+    SerialExecutor,
+)
+from softcvi.sweeps._grid import GUIDES, OBJECTIVES, Configuration, Grid
+from softcvi.sweeps._store import RecordStore, provenance
+from softcvi.sweeps._sweep import SweepResult, sweep
+
+__all__ = [
+    "GUIDES",
+    "OBJECTIVES",
+    "AbstractExecutor",
+    "Configuration",
+    "DaskExecutor",
+    "Grid",
+    "Outcome",
+    "ProcessExecutor",
+    "RecordStore",
+    "SerialExecutor",
+    "SweepResult",
+    "provenance",
+    "sweep",
+]

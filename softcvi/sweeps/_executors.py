@@ -1,0 +1,145 @@
+"""Executors: where the batches of a sweep are run."""
+
+import contextlib
+import dataclasses
+import multiprocessing
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+# A batch that takes its worker down this often is given up.
+_ATTEMPTS = 3
+# One process per core: more threads per process only get in each other's way.
+THREAD_LIMITS = {
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What became of a batch.
+
+    Attributes:
+        index: Which batch it was.
+        value: What the function returned, or None.
+        error: Why it failed, or None.
+
+    Example:
+        >>> from softcvi.sweeps import Outcome
+        >>> Outcome(0, value=[1.0]).error is None
+        True
+    """
+
+    index: int
+    value: Any = None
+    error: str | None = None
+
+
+class AbstractExecutor:
+    """Runs a function over batches, and says of each what became of it.
+
+    Example:
+        >>> from softcvi.sweeps import SerialExecutor
+        >>> [outcome.value for outcome in SerialExecutor().run(len, ["ab", "c"])]
+        [2, 1]
+    """
+
+    @abstractmethod
+    def run(
+        self, function: Callable[[Any], Any], batches: Sequence[Any]
+    ) -> Iterator[Outcome]:
+        """One outcome per batch, in the order in which they end."""
+
+
+class SerialExecutor(AbstractExecutor):
+    """One batch after the other, in this process.
+
+    Example:
+        >>> from softcvi.sweeps import SerialExecutor
+        >>> next(SerialExecutor().run(int, ["no number"])).error
+        "ValueError: invalid literal for int() with base 10: 'no number'"
+    """
+
+    def run(self, function, batches):
+        for index, batch in enumerate(batches):
+            try:
+                yield Outcome(index, function(batch))
+            except Exception as error:
+                yield Outcome(index, error=describe(error))
+
+
+class ProcessExecutor(AbstractExecutor):
+    """Several processes on this machine, each with one thread.
+
+    A worker that dies (killed, out of memory) takes the whole pool down; the batches
+    that had not ended are then run again in a new one.
+
+    Args:
+        workers: Number of processes, the number of cores by default.
+
+    Example:
+        >>> from softcvi.sweeps import ProcessExecutor
+        >>> ProcessExecutor(workers=2).workers
+        2
+    """
+
+    def __init__(self, workers: int | None = None):
+        self.workers = workers or os.cpu_count() or 1
+        if self.workers < 1:
+            raise ValueError(f"workers: must be at least 1; got {workers}.")
+
+    def run(self, function, batches):
+        attempts = dict.fromkeys(range(len(batches)), 0)
+        while attempts:
+            # After a crash one at a time, to tell the batch that crashes from others.
+            crashed = any(attempts.values())
+            chosen = sorted(attempts, key=lambda i: -attempts[i])
+            chosen = chosen[:1] if crashed else chosen
+            for index in chosen:
+                attempts[index] += 1
+            try:
+                for outcome in self._run_once(function, batches, chosen):
+                    del attempts[outcome.index]
+                    yield outcome
+            except BrokenProcessPool:
+                for index in [i for i, n in attempts.items() if n >= _ATTEMPTS]:
+                    del attempts[index]
+                    why = f"its worker died {_ATTEMPTS} times (killed or out of memory)"
+                    yield Outcome(index, error=why)
+
+    def _run_once(self, function, batches, chosen) -> Iterator[Outcome]:
+        context = multiprocessing.get_context("spawn")
+        workers = min(self.workers, len(chosen))
+        with _environment(THREAD_LIMITS), ProcessPoolExecutor(workers, context) as pool:
+            futures = {pool.submit(function, batches[i]): i for i in chosen}
+            for future in as_completed(futures):
+                try:
+                    yield Outcome(futures[future], future.result())
+                except BrokenProcessPool:
+                    raise
+                except Exception as error:
+                    yield Outcome(futures[future], error=describe(error))
+
+
+def describe(error: BaseException) -> str:
+    """The kind of an error and its first line."""
+    lines = str(error).splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+@contextlib.contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    """Set variables that children inherit before they import anything."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update({n: v for n, v in values.items() if before[n] is None})
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)

@@ -1,0 +1,215 @@
+"""Grids: which fits a sweep is made of, read from a YAML file or built in Python."""
+
+import dataclasses
+import difflib
+import hashlib
+import itertools
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from softcvi import guides
+from softcvi.objectives import (
+    ELBO,
+    AbstractObjective,
+    SNISForwardKL,
+    SoftCVI,
+    TemperedProposal,
+)
+
+_DEFAULT_ALPHA = 0.75
+
+# Constructors of guides by name; "auto" leaves the choice to ``fit``.
+GUIDES: dict[str, Callable | None] = {
+    "auto": None,
+    "mean-field": guides.mean_field,
+    "full-rank": guides.full_rank,
+    "full-rank-t": guides.full_rank_t,
+    "low-rank": guides.low_rank,
+    "student-t": guides.student_t,
+}
+OBJECTIVES: dict[str, Callable[..., AbstractObjective]] = {
+    "softcvi": SoftCVI,
+    "elbo": ELBO,
+    "snis-fkl": SNISForwardKL,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Configuration:
+    """One fit of a sweep.
+
+    Args:
+        model: Name of the model, as the loader of the sweep understands it.
+        data: Name of the data set, or None.
+        guide: A name of ``GUIDES``.
+        objective: A name of ``OBJECTIVES``.
+        particles: K.
+        alpha: Power of the proposal in SoftCVI's negative; None for other objectives.
+        steps: Optimisation steps.
+        seed: Seed of the random key.
+
+    Example:
+        >>> from softcvi.sweeps import Configuration
+        >>> one = Configuration("a.py:model")
+        >>> other = Configuration("a.py:model", seed=1)
+        >>> one.identifier == other.identifier, one.program == other.program
+        (False, True)
+    """
+
+    model: str
+    data: str | None = None
+    guide: str = "auto"
+    objective: str = "softcvi"
+    particles: int = 8
+    alpha: float | None = None
+    steps: int = 10_000
+    seed: int = 0
+
+    @property
+    def identifier(self) -> str:
+        """Stable identifier: settings, and the contents of the files that are named."""
+        facts = dataclasses.asdict(self)
+        facts["contents"] = [_digest(self.model), _digest(self.data)]
+        text = json.dumps(facts, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def program(self) -> "Configuration":
+        """What configurations that differ in their seed alone have in common."""
+        return dataclasses.replace(self, seed=0)
+
+    def make_objective(self) -> AbstractObjective:
+        """The objective of this configuration."""
+        if self.objective != "softcvi":
+            return OBJECTIVES[self.objective](self.particles)
+        alpha = _DEFAULT_ALPHA if self.alpha is None else self.alpha
+        return SoftCVI(self.particles, negative=TemperedProposal(alpha))
+
+
+def _digest(name: str | None) -> str | None:
+    """SHA-256 of a file that a name such as ``model.py:model`` points to."""
+    path = Path((name or "").split(":")[0])
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Grid:
+    """Every combination of some settings.
+
+    Args:
+        models: Names of models.
+        data: Names of data sets; ``(None,)`` for models that need none.
+        guides: Names of ``GUIDES``.
+        objectives: Names of ``OBJECTIVES``.
+        particles: Values of K.
+        alphas: Powers of SoftCVI's negative; objectives without one run once.
+        seeds: Seeds.
+        steps: Optimisation steps of each fit.
+
+    Example:
+        >>> from softcvi.sweeps import Grid
+        >>> grid = Grid(("a.py:model",), objectives=("softcvi", "elbo"), seeds=(0, 1))
+        >>> len(grid.configurations())
+        4
+    """
+
+    models: Sequence[str]
+    data: Sequence[str | None] = (None,)
+    guides: Sequence[str] = ("auto",)
+    objectives: Sequence[str] = ("softcvi",)
+    particles: Sequence[int] = (8,)
+    alphas: Sequence[float] = (_DEFAULT_ALPHA,)
+    seeds: Sequence[int] = (0,)
+    steps: int = 10_000
+
+    def __post_init__(self) -> None:
+        for field, known in (("guides", GUIDES), ("objectives", OBJECTIVES)):
+            for name in getattr(self, field):
+                if name not in known:
+                    near = difflib.get_close_matches(str(name), known, n=1)
+                    hint = f" Did you mean '{near[0]}'?" if near else ""
+                    raise ValueError(
+                        f"{field}: there is no '{name}'; known are "
+                        f"{', '.join(known)}.{hint}"
+                    )
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.name != "steps" and (isinstance(value, str) or not len(value)):
+                raise ValueError(
+                    f"{field.name}: needs a list with at least one value; got "
+                    f"{value!r}, so the grid has no combinations."
+                )
+
+    @classmethod
+    def read(cls, path: str | os.PathLike) -> "Grid":
+        """Read a grid from a YAML file whose keys are the arguments of this class.
+
+        Args:
+            path: The file. ``seeds`` may be a number: that many seeds from 0.
+        """
+        import yaml
+
+        path = Path(path)
+        try:
+            content = yaml.safe_load(path.read_text())
+        except FileNotFoundError:
+            raise FileNotFoundError(f"{path}: no such grid file.") from None
+        except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+            raise ValueError(f"{path}: is not YAML ({error}).") from error
+        if not isinstance(content, Mapping):
+            raise ValueError(f"{path}: expected keys such as 'models' and 'seeds'.")
+        known = {field.name for field in dataclasses.fields(cls)}
+        for key in content:
+            if key not in known:
+                near = difflib.get_close_matches(str(key), known, n=1)
+                hint = f" Did you mean '{near[0]}'?" if near else ""
+                raise ValueError(
+                    f"{path}: there is no setting '{key}'; known are "
+                    f"{', '.join(sorted(known))}.{hint}"
+                )
+        if "models" not in content:
+            raise ValueError(f"{path}: names no models. Add 'models: [file.py:name]'.")
+        try:
+            return cls(**_normalised(content))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path}: {error}") from error
+
+    def configurations(self) -> list[Configuration]:
+        """All combinations, each once."""
+        found = [
+            Configuration(
+                model,
+                data,
+                guide,
+                objective,
+                particles,
+                alpha if objective == "softcvi" else None,
+                self.steps,
+                seed,
+            )
+            for model, data, guide, objective, particles, alpha, seed in (
+                itertools.product(
+                    self.models,
+                    self.data,
+                    self.guides,
+                    self.objectives,
+                    self.particles,
+                    self.alphas,
+                    self.seeds,
+                )
+            )
+        ]
+        return list(dict.fromkeys(found))
+
+
+def _normalised(content: Mapping[str, Any]) -> dict[str, Any]:
+    out = dict(content)
+    if isinstance(out.get("seeds"), int):
+        out["seeds"] = range(out["seeds"])
+    for name, value in out.items():
+        if name not in ("steps", "seeds") and not isinstance(value, list | tuple):
+            out[name] = [value]
+    return {n: tuple(v) if n != "steps" else v for n, v in out.items()}

@@ -1,0 +1,164 @@
+"""``sweep``: run what is missing of a grid, and keep one record per fit."""
+
+import dataclasses
+import functools
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from softcvi.diagnostics import summarise
+from softcvi.fitting import (
+    AbstractReporter,
+    FitResult,
+    as_reporter,
+    fit,
+    fit_many,
+)
+from softcvi.sweeps._executors import AbstractExecutor, SerialExecutor
+from softcvi.sweeps._grid import GUIDES, Configuration, Grid
+from softcvi.sweeps._store import RecordStore
+from softcvi.targets import AbstractTarget
+
+# Fits of one program per batch: a worker that dies loses at most so many.
+_BATCH = 16
+
+Load = Callable[[str, str | None], AbstractTarget]
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepResult:
+    """The records of a sweep.
+
+    Attributes:
+        records: One per configuration, in the order of the grid.
+
+    Example:
+        >>> from softcvi.sweeps import SweepResult
+        >>> SweepResult([{"status": "failed"}, {"status": "finished"}]).num_failed
+        1
+    """
+
+    records: list[dict[str, Any]]
+
+    @property
+    def num_failed(self) -> int:
+        """How many fits failed."""
+        return sum(record["status"] == "failed" for record in self.records)
+
+
+def sweep(
+    grid: Grid,
+    load: Load,
+    out: str | os.PathLike,
+    *,
+    executor: AbstractExecutor | None = None,
+    progress: bool | AbstractReporter = True,
+) -> SweepResult:
+    """Fit every configuration of a grid that has no record yet.
+
+    Args:
+        grid: The configurations.
+        load: Function from the names of a model and of a data set (or None) to a
+            target. Other processes import it, so it must be a function of a module.
+        out: Folder of the records; a second call goes on where the first was stopped.
+        executor: Where to run: ``SerialExecutor`` by default, ``ProcessExecutor`` or
+            ``DaskExecutor``.
+        progress: Show a bar on a terminal; or a reporter.
+
+    Returns:
+        One record per configuration. A fit that fails has a record that says why.
+
+    Example:
+        >>> import tempfile, jax.numpy as jnp, softcvi
+        >>> from softcvi.sweeps import Grid, sweep
+        >>> def load(model, data):
+        ...     log_prob = lambda x: -0.5 * jnp.sum(x**2)
+        ...     return softcvi.DensityTarget(log_prob, jnp.zeros(2))
+        >>> grid = Grid(("normal",), guides=("mean-field",), seeds=(0, 1), steps=20)
+        >>> result = sweep(grid, load, tempfile.mkdtemp(), progress=False)
+        >>> [record["status"] for record in result.records]
+        ['finished', 'finished']
+    """
+    executor = SerialExecutor() if executor is None else executor
+    store = RecordStore(out)
+    configurations = grid.configurations()
+    done = store.identifiers()
+    missing = [c for c in configurations if c.identifier not in done]
+    batches = _batches(missing)
+    reporter = as_reporter(progress)
+    reporter.begin("sweep", len(configurations))
+    began, count = time.perf_counter(), len(configurations) - len(missing)
+    try:
+        for outcome in executor.run(functools.partial(run_batch, load), batches):
+            batch = batches[outcome.index]
+            if outcome.error is None:
+                store.add(outcome.value)
+            else:
+                store.add(_failed(c, outcome.error) for c in batch)
+            count += len(batch)
+            elapsed = max(time.perf_counter() - began, 1e-9)
+            reporter.update(count, count / elapsed, {})
+    finally:
+        reporter.end()
+    found = {record["id"]: record for record in store.all()}
+    return SweepResult([found[c.identifier] for c in configurations])
+
+
+def _batches(configurations: Iterable[Configuration]) -> list[list[Configuration]]:
+    """Configurations that share a program, in pieces that a worker takes at a time."""
+    groups: dict[Configuration, list[Configuration]] = {}
+    for configuration in configurations:
+        groups.setdefault(configuration.program, []).append(configuration)
+    return [
+        group[start : start + _BATCH]
+        for group in groups.values()
+        for start in range(0, len(group), _BATCH)
+    ]
+
+
+def run_batch(load: Load, batch: Sequence[Configuration]) -> list[dict[str, Any]]:
+    """Fit configurations that differ in their seed alone; one record each."""
+    first = batch[0]
+    target = load(first.model, first.data)
+    make_guide = GUIDES[first.guide]
+    keys = [jax.random.key(configuration.seed) for configuration in batch]
+    settings = {
+        "objective": first.make_objective(),
+        "steps": first.steps,
+        "progress": False,
+    }
+    if make_guide is None:
+        results = [fit(key, target, throw=False, **settings) for key in keys]
+    else:
+        results = fit_many(jnp.stack(keys), target, make_guide(target), **settings)
+    return [_record(c, r) for c, r in zip(batch, results, strict=True)]
+
+
+def _record(configuration: Configuration, result: FitResult) -> dict[str, Any]:
+    verdict = result.verdict
+    weights = result.importance.log_weights if result.has_usable_weights else None
+    return {
+        "id": configuration.identifier,
+        "configuration": dataclasses.asdict(configuration),
+        "status": result.status,
+        "message": result.message,
+        "verdict": verdict.level,
+        "reasons": list(verdict.reasons),
+        "khat": verdict.khat,
+        "log_evidence": result.importance.log_evidence,
+        "seconds": result.seconds_start + result.seconds_compile + result.seconds_run,
+        "estimates": summarise(result.importance.draws, weights),
+    }
+
+
+def _failed(configuration: Configuration, error: str) -> dict[str, Any]:
+    return {
+        "id": configuration.identifier,
+        "configuration": dataclasses.asdict(configuration),
+        "status": "failed",
+        "message": error,
+    }
