@@ -126,13 +126,13 @@ class Grid:
     steps: int = 10_000
 
     def __post_init__(self) -> None:
-        for field, known in (("guides", GUIDES), ("objectives", OBJECTIVES)):
-            for name in getattr(self, field):
+        for setting, known in (("guides", GUIDES), ("objectives", OBJECTIVES)):
+            for name in getattr(self, setting):
                 if name not in known:
                     near = difflib.get_close_matches(str(name), known, n=1)
                     hint = f" Did you mean '{near[0]}'?" if near else ""
                     raise ValueError(
-                        f"{field}: there is no '{name}'; known are "
+                        f"{setting}: there is no '{name}'; known are "
                         f"{', '.join(known)}.{hint}"
                     )
         for field in dataclasses.fields(self):

@@ -126,7 +126,7 @@ def run_batch(load: Load, batch: Sequence[Configuration]) -> list[dict[str, Any]
     target = load(first.model, first.data)
     make_guide = GUIDES[first.guide]
     keys = [jax.random.key(configuration.seed) for configuration in batch]
-    settings = {
+    settings: dict[str, Any] = {
         "objective": first.make_objective(),
         "steps": first.steps,
         "progress": False,
