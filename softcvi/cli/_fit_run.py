@@ -154,8 +154,8 @@ def _guide(name: str, key: jax.Array, target: Any) -> guides.AbstractGuide | Non
         "full-rank": lambda: guides.full_rank(target),
         "low-rank": lambda: guides.low_rank(target),
         "student-t": lambda: guides.student_t(target),
-        "flow": lambda: guides.spline_flow(key, target),
-        "coupling": lambda: guides.coupling_flow(key, target),
+        "flow": lambda: guides.spline_flow(target, key=key),
+        "coupling": lambda: guides.coupling_flow(target, key=key),
     }
     return makers[name]()
 

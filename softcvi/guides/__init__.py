@@ -7,21 +7,22 @@ from softcvi.guides._full_rank_t import FullRankStudentT, full_rank_t
 from softcvi.guides._gaussian import (
     DiagonalNormal,
     FullRankNormal,
-    LowRankNormal,
     full_rank,
-    low_rank,
     mean_field,
 )
+from softcvi.guides._low_rank import LowRankNormal, low_rank
 from softcvi.guides._mixed import MixedGuide, mixed
 from softcvi.guides._mixture import MixtureGuide, mixture
 from softcvi.guides._sites import Conditional, NetworkDistribution, SiteGuide
 from softcvi.guides._spline_flow import SplineFlow, spline_flow
 from softcvi.guides._spline_uniform import SplineUniform
 from softcvi.guides._student import Folded, StudentT, student_t
+from softcvi.guides._vector import AbstractVectorDistribution
 from softcvi.guides._whitened import Whitened, whitened
 
 __all__ = [
     "AbstractGuide",
+    "AbstractVectorDistribution",
     "Bernoulli",
     "Categorical",
     "Conditional",

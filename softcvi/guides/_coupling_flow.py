@@ -5,20 +5,22 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax.numpy as jnp
 from flowjax.bijections import RationalQuadraticSpline
-from flowjax.distributions import AbstractDistribution, StandardNormal
+from flowjax.distributions import AbstractTransformed, StandardNormal
 from flowjax.flows import coupling_flow as flowjax_coupling_flow
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Scalar
 
-from softcvi.guides._base import VectorGuide, as_guide_structure
+from softcvi.guides._base import VectorGuide
+from softcvi.guides._like import as_guide_structure
+from softcvi.guides._vector import AbstractVectorDistribution
 from softcvi.guides._whitened import Whitened
 
 
-class CouplingFlow(AbstractDistribution):
+class CouplingFlow(AbstractVectorDistribution):
     """FlowJAX's coupling flow, with the arguments that build it again from a file.
 
     Args:
-        key: Random key for the start values.
         dim: Number of dimensions, at least 2.
+        key: Random key for the start values.
         layers: Flow layers.
         width: Hidden units of each layer's network.
         knots: Inner knots of each spline.
@@ -27,22 +29,25 @@ class CouplingFlow(AbstractDistribution):
     Example:
         >>> import jax
         >>> from softcvi.guides import CouplingFlow
-        >>> CouplingFlow(jax.random.key(0), dim=4).shape
+        >>> CouplingFlow(4, key=jax.random.key(0)).shape
         (4,)
     """
 
-    flow: AbstractDistribution
+    flow: AbstractTransformed
     rebuild_arguments: dict[str, Any] = eqx.field(static=True)
     shape: tuple[int, ...] = eqx.field(static=True)
     cond_shape: ClassVar[None] = None
     covers_reals: ClassVar[bool] = True
     suggested_rate: ClassVar[float] = 2e-3
+    is_flow: ClassVar[bool] = True
+    can_be_matched: ClassVar[bool] = True
+    has_base: ClassVar[bool] = True
 
     def __init__(
         self,
-        key: PRNGKeyArray,
         dim: int,
         *,
+        key: PRNGKeyArray,
         layers: int = 6,
         width: int = 40,
         knots: int = 8,
@@ -74,6 +79,14 @@ class CouplingFlow(AbstractDistribution):
     def _sample_and_log_prob(self, key: PRNGKeyArray, condition: Array | None = None):
         return self.flow._sample_and_log_prob(key)
 
+    def _sample_base(self, key: PRNGKeyArray) -> Float[Array, " d"]:
+        return self.flow.base_dist._sample(key)
+
+    def _from_base(
+        self, z: Float[Array, " d"], condition: Array | None = None
+    ) -> tuple[Float[Array, " d"], Scalar]:
+        return self.flow.bijection.transform_and_log_det(z)
+
     def matched(
         self, mean: Float[Array, " d"], covariance: Float[Array, "d d"]
     ) -> Whitened:
@@ -89,9 +102,9 @@ class _Frozen(dict):
 
 
 def coupling_flow(
-    key: PRNGKeyArray,
     target: PyTree,
     *,
+    key: PRNGKeyArray,
     layers: int = 6,
     width: int = 40,
     knots: int = 8,
@@ -100,8 +113,8 @@ def coupling_flow(
     """Coupling spline flow: draws and densities cost the same, in any dimension.
 
     Args:
-        key: Random key for the start values.
         target: The target, or a pytree like one particle of at least 2 scalars.
+        key: Random key for the start values.
         layers: Flow layers.
         width: Hidden units of each layer's network.
         knots: Inner knots of each spline.
@@ -109,14 +122,15 @@ def coupling_flow(
 
     Example:
         >>> import jax, jax.numpy as jnp, softcvi
-        >>> guide = softcvi.guides.coupling_flow(jax.random.key(0), {"x": jnp.zeros(4)})
+        >>> like = {"x": jnp.zeros(4)}
+        >>> guide = softcvi.guides.coupling_flow(like, key=jax.random.key(0))
         >>> guide.distribution.shape
         (4,)
     """
     structure = as_guide_structure(target)
     flow = CouplingFlow(
-        key,
         structure.size,
+        key=key,
         layers=layers,
         width=width,
         knots=knots,

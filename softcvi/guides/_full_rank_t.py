@@ -6,15 +6,18 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from flowjax.distributions import AbstractDistribution
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Scalar
 
-from softcvi.guides._base import VectorGuide, as_guide_structure, float_dtype
+from softcvi.guides._base import VectorGuide
 from softcvi.guides._gaussian import FullRankNormal
+from softcvi.guides._like import as_guide_structure, float_dtype
+from softcvi.guides._uniform import open_uniform
+from softcvi.guides._vector import AbstractVectorDistribution
 from softcvi.guides._whitened import Whitened
 
 
-class FullRankStudentT(AbstractDistribution):
+class FullRankStudentT(AbstractVectorDistribution):
     """A multivariate Student's t with a fixed even number of degrees of freedom.
 
     Its tails bound the importance weights where those of a normal would not, which is
@@ -39,7 +42,10 @@ class FullRankStudentT(AbstractDistribution):
     shape: tuple[int, ...] = eqx.field(static=True)
     cond_shape: ClassVar[None] = None
     covers_reals: ClassVar[bool] = True
+    can_be_matched: ClassVar[bool] = True
+    has_base: ClassVar[bool] = True
     suggested_rate: ClassVar[float] = FullRankNormal.suggested_rate
+    tuned_rate: ClassVar[float] = FullRankNormal.tuned_rate
 
     def __init__(
         self, loc: Float[Array, " d"], scale: Float[Array, "d d"], df: int = 8
@@ -51,17 +57,37 @@ class FullRankStudentT(AbstractDistribution):
         self.shape = self.normal.shape
 
     def _sample(self, key: PRNGKeyArray, condition: Array | None = None) -> Array:
+        return self._from_noise(self._sample_noise(key))
+
+    def _sample_noise(self, key: PRNGKeyArray) -> Float[Array, " noise"]:
+        """Standard normals, then the exponentials that make the chi-square."""
         normal_key, mixing_key = jax.random.split(key)
         dtype = self.normal.loc.dtype
-        tiny = jnp.finfo(dtype).tiny
-        u = jax.random.uniform(mixing_key, (self.df // 2,), dtype, tiny, 1.0)
-        mixing = -2.0 * jnp.sum(jnp.log(u)) / self.df
+        u = open_uniform(mixing_key, (self.df // 2,), dtype)
+        # Far draws have a small chi-square: the end of u that is fine belongs there.
+        exponential = -jnp.log1p(-jnp.minimum(u, 1.0 - jnp.finfo(dtype).epsneg))
         z = jax.random.normal(normal_key, self.shape, dtype)
-        return self.from_base(z / jnp.sqrt(mixing))[0]
+        return jnp.concatenate([z, exponential])
 
-    def from_base(self, z: Float[Array, " d"]) -> tuple[Float[Array, " d"], Scalar]:
-        """Map a point of the space where this is a standard t, with ``log |dx/dz|``."""
-        return self.normal.from_base(z)
+    def _from_noise(
+        self, noise: Float[Array, " noise"], condition: Array | None = None
+    ) -> Float[Array, " d"]:
+        return self._from_base(self._standard(noise))[0]
+
+    def _standard(self, noise: Float[Array, " noise"]) -> Float[Array, " d"]:
+        z, exponential = jnp.split(noise, self.shape)
+        return z / jnp.sqrt(2.0 * jnp.sum(exponential) / self.df)
+
+    def _noise_owner(self) -> np.ndarray:
+        return np.append(np.arange(*self.shape), np.full(self.df // 2, -1))
+
+    def _sample_base(self, key: PRNGKeyArray) -> Float[Array, " d"]:
+        return self._standard(self._sample_noise(key))
+
+    def _from_base(
+        self, z: Float[Array, " d"], condition: Array | None = None
+    ) -> tuple[Float[Array, " d"], Scalar]:
+        return self.normal._from_base(z)
 
     def _log_prob(self, x: Array, condition: Array | None = None) -> Scalar:
         df, dim = self.df, self.shape[0]

@@ -3,9 +3,15 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Scalar
 
-from softcvi.guides._base import AbstractGuide
+from softcvi.guides._base import AbstractGuide, num_noise, refuse_condition
+from softcvi.guides._discrete import (
+    categorical_from_noise,
+    categorical_log_prob,
+    categorical_noise_owner,
+)
 from softcvi.guides._gaussian import full_rank, mean_field
 from softcvi.targets import AbstractTarget, Structure
 
@@ -25,10 +31,10 @@ class MixedGuide(AbstractGuide):
             an entry per value.
 
     Example:
-        >>> import jax, jax.numpy as jnp, paramax, softcvi
+        >>> import jax, jax.numpy as jnp, softcvi
         >>> normal = softcvi.guides.mean_field({"mu": jnp.zeros(2)})
         >>> guide = softcvi.guides.MixedGuide(normal, {"z": jnp.zeros((5, 2))})
-        >>> paramax.unwrap(guide).sample(jax.random.key(0))["z"].shape
+        >>> guide.sample(jax.random.key(0))["z"].shape
         (5,)
     """
 
@@ -51,28 +57,73 @@ class MixedGuide(AbstractGuide):
         self.slopes = {n: jnp.zeros((*t.shape, size)) for n, t in self.logits.items()}
         self.structure = Structure(like)
 
-    def sample(self, key: PRNGKeyArray, condition: PyTree = None) -> dict[str, Array]:
+    def _sample(self, key: PRNGKeyArray, condition: PyTree = None) -> dict[str, Array]:
+        refuse_condition(self, condition)
         first, *keys = jax.random.split(key, len(self.logits) + 1)
-        values = {} if self.continuous is None else dict(self.continuous.sample(first))
+        values = {} if self.continuous is None else dict(self.continuous._sample(first))
         vector = self._vector(values)
         for name, site_key in zip(self.logits, keys, strict=True):
             draw = jax.random.categorical(site_key, self._table(name, vector))
             values[name] = draw.astype(jnp.int32)
         return values
 
-    def log_prob(self, particle: dict[str, Array], condition: PyTree = None) -> Scalar:
+    def _log_prob(self, particle: dict[str, Array], condition: PyTree = None) -> Scalar:
+        refuse_condition(self, condition)
         total = jnp.zeros(())
         if self.continuous is not None:
             names = self.continuous.structure.like
-            total = self.continuous.log_prob({name: particle[name] for name in names})
+            total = self.continuous._log_prob({name: particle[name] for name in names})
         vector = self._vector(particle)
         for name in self.logits:
-            table = jax.nn.log_softmax(self._table(name, vector))
-            chosen = jax.nn.one_hot(particle[name], table.shape[-1], dtype=table.dtype)
-            # A value outside the support has no row of its own and no probability.
-            inside = jnp.all((particle[name] >= 0) & (particle[name] < table.shape[-1]))
-            total = total + jnp.where(inside, jnp.sum(table * chosen), -jnp.inf)
+            table = self._table(name, vector)
+            total = total + categorical_log_prob(table, particle[name])
         return total
+
+    @property
+    def has_noise(self) -> bool:
+        return self.continuous is None or self.continuous.has_noise
+
+    def _sample_noise(self, key: PRNGKeyArray) -> Float[Array, " noise"]:
+        first, *keys = jax.random.split(key, len(self.logits) + 1)
+        parts = (
+            [] if self.continuous is None else [self.continuous._sample_noise(first)]
+        )
+        for table, site_key in zip(self.logits.values(), keys, strict=True):
+            parts.append(jax.random.gumbel(site_key, (table.size,), table.dtype))
+        return jnp.concatenate(parts)
+
+    def _from_noise(
+        self, noise: Float[Array, " noise"], condition: PyTree = None
+    ) -> dict[str, Array]:
+        refuse_condition(self, condition)
+        values, start = {}, self._num_continuous_noise()
+        if self.continuous is not None:
+            values = dict(self.continuous._from_noise(noise[:start]))
+        vector = self._vector(values)
+        for name, table in self.logits.items():
+            stop = start + table.size
+            logits = self._table(name, vector)
+            values[name] = categorical_from_noise(logits, noise[start:stop])
+            start = stop
+        return values
+
+    def noise_owner(self) -> np.ndarray:
+        sizes = dict(zip(self.structure.names, self.structure.sizes, strict=True))
+        before = np.cumsum([0, *sizes.values()])[:-1]
+        offset = dict(zip(sizes, before, strict=True))
+        parts = []
+        if self.continuous is not None:
+            names = self.continuous.structure.names
+            # Where each scalar of the continuous part stands in the whole particle.
+            place = np.concatenate([offset[n] + np.arange(sizes[n]) for n in names])
+            owner = self.continuous.noise_owner()
+            parts.append(np.where(owner < 0, -1, place[owner]))
+        for name, table in self.logits.items():
+            parts.append(offset[name] + categorical_noise_owner(table.shape))
+        return np.concatenate(parts)
+
+    def _num_continuous_noise(self) -> int:
+        return 0 if self.continuous is None else num_noise(self.continuous)
 
     def probabilities(self) -> dict[str, Array]:
         """Probability of each value, where the continuous leaves are zero."""

@@ -22,7 +22,7 @@ class MixtureGuide(AbstractGuide):
         logits: Starting log weights; equal by default.
 
     Example:
-        >>> import jax, jax.numpy as jnp, paramax, softcvi
+        >>> import jax.numpy as jnp, softcvi
         >>> parts = [softcvi.guides.mean_field(jnp.zeros(2)) for _ in range(3)]
         >>> guide = softcvi.guides.MixtureGuide(parts)
         >>> guide.weights.tolist()
@@ -56,18 +56,18 @@ class MixtureGuide(AbstractGuide):
         """The mixture weights."""
         return jax.nn.softmax(self.logits)
 
-    def sample(self, key: PRNGKeyArray, condition: PyTree = None) -> PyTree:
+    def _sample(self, key: PRNGKeyArray, condition: PyTree = None) -> PyTree:
         pick_key, *keys = jax.random.split(key, len(self.components) + 1)
         draws = [
-            component.sample(k, condition)
+            component._sample(k, condition)
             for component, k in zip(self.components, keys, strict=True)
         ]
         pick = jax.random.categorical(pick_key, self.logits)
         return jax.tree_util.tree_map(lambda *leaves: jnp.stack(leaves)[pick], *draws)
 
-    def log_prob(self, particle: PyTree, condition: PyTree = None) -> Scalar:
+    def _log_prob(self, particle: PyTree, condition: PyTree = None) -> Scalar:
         parts = jnp.stack(
-            [component.log_prob(particle, condition) for component in self.components]
+            [component._log_prob(particle, condition) for component in self.components]
         )
         return jax.nn.logsumexp(parts + jax.nn.log_softmax(self.logits))
 

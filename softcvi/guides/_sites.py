@@ -6,15 +6,21 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import paramax
 from flowjax.distributions import AbstractDistribution
-from jaxtyping import Array, PRNGKeyArray, PyTree, Scalar
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Scalar
 
-from softcvi.guides._base import AbstractGuide
+from softcvi.guides._base import AbstractGuide, refuse_condition
+from softcvi.guides._vector import (
+    AbstractVectorDistribution,
+    as_vector_distribution,
+    num_noise,
+)
 from softcvi.targets import Structure
 
 
-class NetworkDistribution(AbstractDistribution):
+class NetworkDistribution(AbstractVectorDistribution):
     """A distribution whose parameters a network computes from the condition.
 
     Args:
@@ -38,14 +44,36 @@ class NetworkDistribution(AbstractDistribution):
     shape: tuple[int, ...] = eqx.field(static=True)
     cond_shape: tuple[int, ...] = eqx.field(static=True)
 
-    def _distribution(self, condition: Array) -> AbstractDistribution:
-        return paramax.unwrap(self.make(self.network(condition)))
+    def _distribution(self, condition: Array) -> AbstractVectorDistribution:
+        made = paramax.unwrap(self.make(self.network(condition)))
+        return as_vector_distribution(made)
+
+    def _anywhere(self) -> AbstractVectorDistribution:
+        """One of the distributions: what does not depend on the condition."""
+        return self._distribution(jnp.zeros(self.cond_shape))
 
     def _sample(self, key: PRNGKeyArray, condition: Array | None = None) -> Array:
         return self._distribution(condition)._sample(key)
 
     def _log_prob(self, x: Array, condition: Array | None = None) -> Scalar:
         return self._distribution(condition)._log_prob(x)
+
+    @property
+    def has_noise(self) -> bool:
+        """That of the distributions that the network makes."""
+        return eqx.filter_eval_shape(lambda site: site._anywhere(), self).has_noise
+
+    def _sample_noise(self, key: PRNGKeyArray) -> Float[Array, " noise"]:
+        return self._anywhere()._sample_noise(key)
+
+    def _from_noise(
+        self, noise: Float[Array, " noise"], condition: Array | None = None
+    ) -> Array:
+        return self._distribution(condition)._from_noise(noise)
+
+    def _noise_owner(self) -> np.ndarray:
+        made = eqx.filter_eval_shape(lambda site: site._anywhere(), self)
+        return made._noise_owner()
 
 
 class Conditional(eqx.Module):
@@ -86,11 +114,11 @@ class SiteGuide(AbstractGuide):
         rate: Peak learning rate that ``fit`` uses unless told otherwise.
 
     Example:
-        >>> import jax, jax.numpy as jnp, paramax
+        >>> import jax, jax.numpy as jnp
         >>> from flowjax.distributions import Normal
         >>> from softcvi.guides import Bernoulli, SiteGuide
         >>> guide = SiteGuide({"mu": Normal(0.0), "z": Bernoulli(jnp.zeros(3))})
-        >>> sorted(paramax.unwrap(guide).sample(jax.random.key(0)))
+        >>> sorted(guide.sample(jax.random.key(0)))
         ['mu', 'z']
     """
 
@@ -107,7 +135,8 @@ class SiteGuide(AbstractGuide):
     ):
         seen: list[str] = []
         for name, site in sites.items():
-            missing = [n for n in getattr(site, "on", ()) if n not in seen]
+            on = site.on if isinstance(site, Conditional) else ()
+            missing = [n for n in on if n not in seen]
             if missing:
                 raise ValueError(
                     f"sites['{name}']: conditioned on {missing}, not among the earlier "
@@ -122,10 +151,12 @@ class SiteGuide(AbstractGuide):
             eqx.filter_eval_shape(_draw, self.sites, self.order, jax.random.key(0))
         )
 
-    def sample(self, key: PRNGKeyArray, condition: PyTree = None) -> dict[str, Array]:
+    def _sample(self, key: PRNGKeyArray, condition: PyTree = None) -> dict[str, Array]:
+        refuse_condition(self, condition)
         return _draw(self.sites, self.order, key)
 
-    def log_prob(self, particle: dict[str, Array], condition: PyTree = None) -> Scalar:
+    def _log_prob(self, particle: dict[str, Array], condition: PyTree = None) -> Scalar:
+        refuse_condition(self, condition)
         total = jnp.zeros(())
         for name in self.order:
             distribution, cond = _resolve(self.sites[name], particle)
@@ -135,6 +166,50 @@ class SiteGuide(AbstractGuide):
     @property
     def suggested_rate(self) -> float:
         return self.rate
+
+    def _families(self) -> dict[str, AbstractVectorDistribution]:
+        """The distribution of each site, in the order of drawing."""
+        sites = {name: self.sites[name] for name in self.order}
+        return {
+            name: as_vector_distribution(
+                site.distribution if isinstance(site, Conditional) else site
+            )
+            for name, site in sites.items()
+        }
+
+    @property
+    def has_noise(self) -> bool:
+        return all(family.has_noise for family in self._families().values())
+
+    def _sample_noise(self, key: PRNGKeyArray) -> Float[Array, " noise"]:
+        keys = jax.random.split(key, len(self.order))
+        families = self._families().values()
+        return jnp.concatenate(
+            [f._sample_noise(k) for f, k in zip(families, keys, strict=True)]
+        )
+
+    def _from_noise(
+        self, noise: Float[Array, " noise"], condition: PyTree = None
+    ) -> dict[str, Array]:
+        refuse_condition(self, condition)
+        values: dict[str, Array] = {}
+        start = 0
+        for name, family in self._families().items():
+            stop = start + num_noise(family)
+            _, cond = _resolve(self.sites[name], values)
+            values[name] = family._from_noise(noise[start:stop], cond)
+            start = stop
+        return values
+
+    def noise_owner(self) -> np.ndarray:
+        # The vector of a particle has its leaves in the order of the structure.
+        names, sizes = self.structure.names, self.structure.sizes
+        offset = dict(zip(names, np.cumsum([0, *sizes])[:-1], strict=True))
+        parts = []
+        for name, family in paramax.unwrap(self)._families().items():
+            owner = family._noise_owner()
+            parts.append(np.where(owner < 0, -1, offset[name] + owner))
+        return np.concatenate(parts)
 
 
 def _resolve(site, values: Mapping[str, Array]):

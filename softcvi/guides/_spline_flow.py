@@ -12,10 +12,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from flowjax.distributions import AbstractDistribution
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Scalar
 
-from softcvi.guides._base import VectorGuide, as_guide_structure, float_dtype
+from softcvi.guides._base import VectorGuide
+from softcvi.guides._like import as_guide_structure, float_dtype
 from softcvi.guides._spline import (
     num_spline_parameters,
     spline_forward,
@@ -27,20 +27,21 @@ from softcvi.guides._spline_layer import (
     seen,
     to_base,
 )
+from softcvi.guides._vector import AbstractVectorDistribution
 from softcvi.guides._whitened import Whitened
 
 _UNROLL_DIMENSIONS = 8
 
 
-class SplineFlow(AbstractDistribution):
+class SplineFlow(AbstractVectorDistribution):
     """Masked autoregressive spline flow (one hidden layer per flow layer).
 
     ``log_prob`` is one pass through the networks; ``sample`` has one small step per
     dimension and layer, and gives the log density with the draw.
 
     Args:
-        key: Random key for the start values.
         dim: Number of dimensions.
+        key: Random key for the start values.
         layers: Flow layers, each with an order of the dimensions of its own.
         width: Hidden units of each layer's network.
         knots: Inner knots of each spline.
@@ -53,7 +54,7 @@ class SplineFlow(AbstractDistribution):
     Example:
         >>> import jax
         >>> from softcvi.guides import SplineFlow
-        >>> flow = SplineFlow(jax.random.key(0), dim=2, layers=2, width=8)
+        >>> flow = SplineFlow(2, key=jax.random.key(0), layers=2, width=8)
         >>> x, log_prob = flow.sample_and_log_prob(jax.random.key(1))
         >>> abs(float(flow.log_prob(x) - log_prob)) < 1e-3
         True
@@ -69,12 +70,14 @@ class SplineFlow(AbstractDistribution):
     shape: tuple[int, ...] = eqx.field(static=True)
     cond_shape: ClassVar[None] = None
     suggested_rate: ClassVar[float] = 2e-3
+    is_flow: ClassVar[bool] = True
+    has_base: ClassVar[bool] = True
 
     def __init__(
         self,
-        key: PRNGKeyArray,
         dim: int,
         *,
+        key: PRNGKeyArray,
         layers: int = 4,
         width: int = 40,
         knots: int = 8,
@@ -114,21 +117,21 @@ class SplineFlow(AbstractDistribution):
         for layer in range(len(self.orders)):
             hidden = jax.nn.relu(w_in[layer] @ self._seen(x) + self.b_in[layer])
             raw = w_out[layer] @ hidden + self.b_out[layer]
-            x, log_derivative = self._to_base(raw, x)
+            x, log_derivative = self._layer_to_base(raw, x)
             total = total + jnp.sum(log_derivative)
         return self._base_log_prob(x) + total
 
     def _seen(self, x: Array) -> Array:
         return x if self.uniform_base else seen(x)
 
-    def _to_base(self, raw: Array, x: Array) -> tuple[Array, Array]:
+    def _layer_to_base(self, raw: Array, x: Array) -> tuple[Array, Array]:
         """Bounded flows are splines alone, others can move and scale them."""
         if self.uniform_base:
             return spline_forward(raw, x, *self.interval)
         return to_base(raw, x, self.interval)
 
-    def _from_base(self, raw: Array, y: Array) -> tuple[Array, Array]:
-        """Undo ``_to_base``; also the log derivative of ``_to_base`` there."""
+    def _layer_from_base(self, raw: Array, y: Array) -> tuple[Array, Array]:
+        """Undo ``_layer_to_base``; also the log derivative of that there."""
         if self.uniform_base:
             return spline_inverse(raw, y, *self.interval)
         return from_base(raw, y, self.interval)
@@ -136,12 +139,13 @@ class SplineFlow(AbstractDistribution):
     def _sample_and_log_prob(
         self, key: PRNGKeyArray, condition: Array | None = None
     ) -> tuple[Array, Scalar]:
-        z = self._base_sample(key)
-        x, log_det = self.from_base(z)
+        z = self._sample_base(key)
+        x, log_det = self._from_base(z)
         return x, self._base_log_prob(z) - log_det
 
-    def from_base(self, z: Float[Array, " d"]) -> tuple[Float[Array, " d"], Scalar]:
-        """Map a point of the base space to the flow's, with ``log |dx/dz|``."""
+    def _from_base(
+        self, z: Float[Array, " d"], condition: Array | None = None
+    ) -> tuple[Float[Array, " d"], Scalar]:
         w_in, w_out = self._masked()
         x, total = z, jnp.zeros((), z.dtype)
         for layer in reversed(range(len(self.orders))):
@@ -161,7 +165,7 @@ class SplineFlow(AbstractDistribution):
         def step(hidden, inputs):
             w_in_i, w_out_i, b_out_i, y_i = inputs
             raw = w_out_i @ jax.nn.relu(hidden) + b_out_i
-            x_i, log_derivative = self._from_base(raw, y_i)
+            x_i, log_derivative = self._layer_from_base(raw, y_i)
             return hidden + w_in_i * self._seen(x_i), (x_i, log_derivative)
 
         inputs = (w_in.T, w_out, b_out, y)
@@ -191,14 +195,19 @@ class SplineFlow(AbstractDistribution):
         return w_in, w_out
 
     @property
-    def suggested_clip(self) -> float | None:
+    def suggested_clip(self) -> float:  # type: ignore[override]
         """Short for a bounded flow, which can lose a mode by one long step."""
         # It begins all over its box, with gradients in the hundreds.
-        return 10.0 if self.uniform_base else None
+        return 10.0 if self.uniform_base else 1000.0
 
     @property
-    def covers_reals(self) -> bool:
+    def covers_reals(self) -> bool:  # type: ignore[override]
         """Whether the base, and so the flow, has the whole space as support."""
+        return not self.uniform_base
+
+    @property
+    def can_be_matched(self) -> bool:  # type: ignore[override]
+        """Whether the flow can be put behind an affine map: not on a given box."""
         return not self.uniform_base
 
     def matched(
@@ -209,7 +218,7 @@ class SplineFlow(AbstractDistribution):
             return None
         return Whitened(self, mean, jnp.linalg.cholesky(covariance))
 
-    def _base_sample(self, key: PRNGKeyArray) -> Array:
+    def _sample_base(self, key: PRNGKeyArray) -> Array:
         if self.uniform_base:
             low, high = self.interval
             return jax.random.uniform(key, self.shape, self.b_in[0].dtype, low, high)
@@ -233,9 +242,9 @@ def _orders(dim: int, layers: int) -> tuple[tuple[int, ...], ...]:
 
 
 def spline_flow(
-    key: PRNGKeyArray,
     target: PyTree,
     *,
+    key: PRNGKeyArray,
     layers: int = 4,
     width: int = 40,
     knots: int = 8,
@@ -245,8 +254,8 @@ def spline_flow(
     """Masked autoregressive spline flow over all scalars of a particle.
 
     Args:
-        key: Random key for the start values.
         target: The target, or a pytree like one particle.
+        key: Random key for the start values.
         layers: Flow layers.
         width: Hidden units of each layer's network.
         knots: Inner knots of each spline.
@@ -255,14 +264,15 @@ def spline_flow(
 
     Example:
         >>> import jax, jax.numpy as jnp, softcvi
-        >>> guide = softcvi.guides.spline_flow(jax.random.key(0), {"x": jnp.zeros(3)})
+        >>> like = {"x": jnp.zeros(3)}
+        >>> guide = softcvi.guides.spline_flow(like, key=jax.random.key(0))
         >>> guide.distribution.shape
         (3,)
     """
     structure = as_guide_structure(target)
     flow = SplineFlow(
-        key,
         structure.size,
+        key=key,
         layers=layers,
         width=width,
         knots=knots,

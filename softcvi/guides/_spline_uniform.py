@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Callable
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from flowjax.distributions import AbstractDistribution
 from jaxtyping import Array, Float, PRNGKeyArray, Scalar
 
 from softcvi.guides._spline import (
@@ -14,9 +14,10 @@ from softcvi.guides._spline import (
     spline_forward,
     spline_inverse,
 )
+from softcvi.guides._vector import AbstractVectorDistribution
 
 
-class SplineUniform(AbstractDistribution):
+class SplineUniform(AbstractVectorDistribution):
     """A scalar on (low, high): a uniform through the inverse of a trainable spline.
 
     Args:
@@ -39,6 +40,7 @@ class SplineUniform(AbstractDistribution):
     high: float = eqx.field(static=True)
     shape: tuple[int, ...] = eqx.field(static=True)
     cond_shape: tuple[int, ...] | None = eqx.field(static=True)
+    has_noise: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -63,8 +65,16 @@ class SplineUniform(AbstractDistribution):
         return self.raw + self.network(condition)
 
     def _sample(self, key: PRNGKeyArray, condition: Array | None = None) -> Array:
-        u = jax.random.uniform(key, (), self.raw.dtype, self.low, self.high)
-        return spline_inverse(self._raw(condition), u, self.low, self.high)[0]
+        return self._from_noise(self._sample_noise(key), condition)
+
+    def _sample_noise(self, key: PRNGKeyArray) -> Float[Array, " noise"]:
+        return jax.random.uniform(key, (1,), self.raw.dtype, self.low, self.high)
+
+    def _from_noise(
+        self, noise: Float[Array, " noise"], condition: Array | None = None
+    ) -> Array:
+        raw, u = self._raw(condition), noise.reshape(())
+        return spline_inverse(raw, u, self.low, self.high)[0]
 
     def _log_prob(self, x: Array, condition: Array | None = None) -> Scalar:
         _, log_derivative = spline_forward(self._raw(condition), x, self.low, self.high)

@@ -5,15 +5,22 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flowjax.distributions import AbstractDistribution
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Scalar
 from paramax import Parameterize
 
-from softcvi.guides._base import VectorGuide, as_guide_structure, float_dtype
+from softcvi.guides._base import VectorGuide
+from softcvi.guides._like import as_guide_structure, float_dtype
 from softcvi.guides._parameters import positive_parameter
+from softcvi.guides._uniform import joined
+from softcvi.guides._vector import (
+    AbstractVectorDistribution,
+    as_vector_distribution,
+)
 
 
-class StudentT(AbstractDistribution):
+class StudentT(AbstractVectorDistribution):
     """Independent Student's t with trainable degrees of freedom, means and scales.
 
     Drawn by Bailey's polar form, which is exact and has no rejection loop: it costs a
@@ -38,6 +45,8 @@ class StudentT(AbstractDistribution):
     shape: tuple[int, ...] = eqx.field(static=True)
     cond_shape: ClassVar[None] = None
     covers_reals: ClassVar[bool] = True
+    can_be_matched: ClassVar[bool] = True
+    has_base: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -53,11 +62,38 @@ class StudentT(AbstractDistribution):
         self.shape = loc.shape
 
     def _sample(self, key: PRNGKeyArray, condition: Array | None = None) -> Array:
-        tiny = jnp.finfo(self.loc.dtype).tiny
-        u, v = jax.random.uniform(key, (2, *self.shape), self.loc.dtype, tiny, 1.0)
+        return self._from_noise(self._sample_noise(key))
+
+    def _sample_noise(self, key: PRNGKeyArray) -> Float[Array, " noise"]:
+        dtype = self.loc.dtype
+        high, low, angle = jax.random.bits(key, (3, *self.shape), jnp.uint32)
+        u, v = joined(high, low, dtype), angle.astype(dtype) * 2.0**-32
+        # The two numbers of one scalar are neighbours: a block takes both.
+        return jnp.stack([u, v], axis=-1).reshape(-1)
+
+    def _from_noise(
+        self, noise: Float[Array, " noise"], condition: Array | None = None
+    ) -> Array:
+        z = self._standard(noise.reshape(*self.shape, 2))
+        return self.loc + self.scale * z
+
+    def _noise_owner(self) -> np.ndarray:
+        return np.repeat(np.arange(self.loc.size), 2)
+
+    def _standard(self, uv: Float[Array, "... 2"]) -> Array:
+        """Bailey's polar form: a standard t from two uniform numbers."""
+        u, v = uv[..., 0], uv[..., 1]
         # expm1 keeps the digits of U^(-2/df) - 1 where U is close to one.
         radius = jnp.sqrt(self.df * jnp.expm1(-2.0 / self.df * jnp.log(u)))
-        return self.loc + self.scale * radius * jnp.cos(2 * jnp.pi * v)
+        return radius * jnp.cos(2 * jnp.pi * v)
+
+    def _sample_base(self, key: PRNGKeyArray) -> Array:
+        return self._standard(self._sample_noise(key).reshape(*self.shape, 2))
+
+    def _from_base(
+        self, z: Array, condition: Array | None = None
+    ) -> tuple[Array, Scalar]:
+        return self.loc + self.scale * z, jnp.sum(jnp.log(self.scale))
 
     def _log_prob(self, x: Array, condition: Array | None = None) -> Scalar:
         df = self.df
@@ -74,7 +110,7 @@ class StudentT(AbstractDistribution):
         return StudentT(df, mean, jnp.sqrt(variance))
 
 
-class Folded(AbstractDistribution):
+class Folded(AbstractVectorDistribution):
     """The absolute value of a distribution on the real line.
 
     Args:
@@ -105,6 +141,22 @@ class Folded(AbstractDistribution):
 
     def _sample(self, key: PRNGKeyArray, condition: Array | None = None) -> Array:
         return jnp.abs(self.base._sample(key))
+
+    @property
+    def has_noise(self) -> bool:
+        """That of the base."""
+        return as_vector_distribution(self.base).has_noise
+
+    def _sample_noise(self, key: PRNGKeyArray) -> Float[Array, " noise"]:
+        return as_vector_distribution(self.base)._sample_noise(key)
+
+    def _from_noise(
+        self, noise: Float[Array, " noise"], condition: Array | None = None
+    ) -> Array:
+        return jnp.abs(as_vector_distribution(self.base)._from_noise(noise))
+
+    def _noise_owner(self) -> np.ndarray:
+        return as_vector_distribution(self.base)._noise_owner()
 
     def _log_prob(self, x: Array, condition: Array | None = None) -> Scalar:
         both = jnp.logaddexp(self.base._log_prob(x), self.base._log_prob(-x))

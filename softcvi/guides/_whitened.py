@@ -5,14 +5,19 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flowjax.distributions import AbstractDistribution
 from jaxtyping import Array, Float, PRNGKeyArray, Scalar
 from paramax import NonTrainable
 
 from softcvi.guides._base import VectorGuide
+from softcvi.guides._vector import (
+    AbstractVectorDistribution,
+    as_vector_distribution,
+)
 
 
-class Whitened(AbstractDistribution):
+class Whitened(AbstractVectorDistribution):
     """``x = loc + factor y`` with ``y`` from a trainable base and a fixed affine map.
 
     An affine change of coordinates adds the same constant to every logit, so the
@@ -68,20 +73,75 @@ class Whitened(AbstractDistribution):
         y, log_prob = self.base._sample_and_log_prob(key, condition)
         return self.loc + self.factor @ y, log_prob - self._log_det()
 
-    def from_base(self, z: Float[Array, " d"]) -> tuple[Float[Array, " d"], Scalar]:
-        """Map a point of the base space to this one, with ``log |dx/dz|``."""
-        y, log_det = self.base.from_base(z)
+    @property
+    def _family(self) -> AbstractVectorDistribution:
+        return as_vector_distribution(self.base)
+
+    @property
+    def has_base(self) -> bool:  # type: ignore[override]
+        """That of the base."""
+        return self._family.has_base
+
+    def _sample_base(self, key: PRNGKeyArray) -> Float[Array, " d"]:
+        return self._family._sample_base(key)
+
+    def _from_base(
+        self, z: Float[Array, " d"], condition: Array | None = None
+    ) -> tuple[Float[Array, " d"], Scalar]:
+        y, log_det = self._family._from_base(z, condition)
         return self.loc + self.factor @ y, log_det + self._log_det()
 
     @property
-    def covers_reals(self) -> bool:
+    def has_noise(self) -> bool:
         """That of the base."""
-        return getattr(self.base, "covers_reals", False)
+        return self._family.has_noise
+
+    def _sample_noise(self, key: PRNGKeyArray) -> Float[Array, " noise"]:
+        return self._family._sample_noise(key)
+
+    def _from_noise(
+        self, noise: Float[Array, " noise"], condition: Array | None = None
+    ) -> Float[Array, " d"]:
+        return self.loc + self.factor @ self._family._from_noise(noise, condition)
+
+    def _noise_owner(self) -> np.ndarray:
+        return self._family._noise_owner()
 
     @property
-    def suggested_rate(self) -> float:
+    def can_be_matched(self) -> bool:  # type: ignore[override]
         """That of the base."""
-        return getattr(self.base, "suggested_rate", 1e-2)
+        return self._family.can_be_matched
+
+    def matched(
+        self, mean: Float[Array, " d"], covariance: Float[Array, "d d"]
+    ) -> AbstractVectorDistribution | None:
+        """The base's family, placed anew."""
+        return self._family.matched(mean, covariance)
+
+    @property
+    def covers_reals(self) -> bool:  # type: ignore[override]
+        """That of the base."""
+        return self._family.covers_reals
+
+    @property
+    def is_flow(self) -> bool:  # type: ignore[override]
+        """That of the base."""
+        return self._family.is_flow
+
+    @property
+    def suggested_rate(self) -> float:  # type: ignore[override]
+        """What suits the base once it is placed: the affine map has done that."""
+        return self._family.tuned_rate
+
+    @property
+    def tuned_rate(self) -> float:
+        """That of the base."""
+        return self._family.tuned_rate
+
+    @property
+    def suggested_clip(self) -> float:  # type: ignore[override]
+        """That of the base."""
+        return self._family.suggested_clip
 
 
 def whitened(
@@ -101,4 +161,5 @@ def whitened(
         >>> softcvi.guides.whitened(guide, jnp.ones(2), jnp.eye(2)).distribution.shape
         (2,)
     """
-    return VectorGuide(Whitened(guide.distribution, loc, factor), guide.structure)
+    distribution = Whitened(guide.distribution, loc, factor)
+    return VectorGuide(distribution, guide.structure, placed=True)

@@ -8,7 +8,6 @@ import paramax
 from jaxtyping import Array, PRNGKeyArray
 
 from softcvi.diagnostics import Evidence, SamplerEvidence, Verdict, judge
-from softcvi.guides import VectorGuide
 from softcvi.posterior import Posterior
 
 
@@ -84,8 +83,8 @@ def nuts_in_base_space(
     assert target is not None  # the caller has asked has_base_space
 
     def potential(z):
-        x, log_det = guide.distribution.from_base(z)
-        return -(target.log_density(target.structure.unravel(x)) + log_det)
+        particle, log_det = guide.from_base(z)
+        return -(target.log_density(particle) + log_det)
 
     start_key, run_key = jax.random.split(key)
     dtype = jnp.result_type(*target.structure.dtypes)
@@ -124,21 +123,13 @@ def nuts_in_base_space(
 def has_base_space(posterior: Posterior) -> bool:
     """Whether a posterior's guide can carry a chain."""
     guide, target = posterior.guide, posterior.target
-    distribution = getattr(guide, "distribution", None)
-    inner = getattr(distribution, "base", distribution)
-    return (
-        isinstance(guide, VectorGuide)
-        and hasattr(distribution, "from_base")
-        and hasattr(inner, "from_base")
-        and target is not None
-        and target.has_gradient
-    )
+    return guide.has_base and target is not None and target.has_gradient
 
 
 @eqx.filter_jit
 def _described(z, guide, target):
     def one(z):
-        x, _ = guide.distribution.from_base(z)
-        return target.describe(target.space.to_model(target.structure.unravel(x)))
+        particle, _ = guide.from_base(z)
+        return target.describe(target.space.to_model(particle))
 
     return jax.vmap(jax.vmap(one))(z)

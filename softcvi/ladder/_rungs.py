@@ -155,7 +155,7 @@ class Climb:
             if i == 0 and tried_flow:
                 continue
             key = self.keys[i + 1]
-            flow = spline_flow(key, self.target, layers=layers, width=width)
+            flow = spline_flow(self.target, key=key, layers=layers, width=width)
             tried_flow = True
             if self._attempt(
                 name,

@@ -134,7 +134,7 @@ class Decoder:
     def _rebuild(self, cls: Callable, node: dict) -> Any:
         if "rebuild_arguments" not in getattr(cls, "__dataclass_fields__", {}):
             raise ValueError(f"{cls!r} cannot be built from arguments")
-        skeleton = cls(jax.random.key(0), **self.decode(node["arguments"]))
+        skeleton = cls(key=jax.random.key(0), **self.decode(node["arguments"]))
         arrays, static = eqx.partition(skeleton, eqx.is_array)
         treedef = jax.tree_util.tree_structure(arrays)
         leaves = self.decode(node["leaves"])

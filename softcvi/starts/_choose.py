@@ -168,7 +168,9 @@ def _whitened_t(target: AbstractTarget, mode: Moments) -> VectorGuide:
 def _whitened_flow(
     key: PRNGKeyArray, target: AbstractTarget, mode: Moments
 ) -> VectorGuide:
-    make = functools.partial(spline_flow, target=target.like)
+    def make(key: PRNGKeyArray) -> VectorGuide:
+        return spline_flow(target.like, key=key)
+
     return _made_and_whitened(make, *_affine(target, mode), key)
 
 

@@ -4,20 +4,13 @@ import functools
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import PRNGKeyArray, PyTree
 
-from softcvi.guides import (
-    AbstractGuide,
-    FullRankNormal,
-    FullRankStudentT,
-    Whitened,
-)
+from softcvi.guides import AbstractGuide
 from softcvi.starts._explore import climb_once
 from softcvi.targets import AbstractTarget
 
 STARTUP_SHARE = 0.1
-_TUNED_SHARE = 0.2
 
 
 def place(
@@ -31,29 +24,17 @@ def place(
 
 def can_be_placed(guide: AbstractGuide) -> bool:
     """Whether ``place`` can move guides of this family."""
-    size = guide.structure.size
-    return (
-        guide.structure.is_continuous
-        and place(guide, np.zeros(size), np.eye(size)) is not None
-    )
+    return guide.can_be_matched
 
 
 def is_flow(guide: AbstractGuide) -> bool:
-    """Whether a guide is a flow behind an affine map."""
-    distribution = getattr(guide, "distribution", None)
-    return isinstance(distribution, Whitened) and not isinstance(
-        distribution.base, FullRankNormal | FullRankStudentT
-    )
+    """Whether a guide is a flow."""
+    return guide.is_flow
 
 
 def starting_rate(guide: AbstractGuide, placed: bool) -> float:
-    """Peak learning rate: smaller for a normal that already lies on the posterior.
-
-    What is left to do there is fine-tuning, and noise grows with the rate. A flow is
-    only put behind an affine map, and has everything still to learn.
-    """
-    is_tuned = placed and not is_flow(guide)
-    return guide.suggested_rate * (_TUNED_SHARE if is_tuned else 1.0)
+    """Peak learning rate of a guide, which knows itself whether it is placed."""
+    return guide.suggested_rate
 
 
 def place_by_newton(

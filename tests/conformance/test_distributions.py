@@ -71,10 +71,10 @@ CASES = {
         t,
     ),
     guides.SplineFlow: lambda t: guides.SplineFlow(
-        jax.random.key(0), 2, init_scale=1.0, dtype=t, **SMALL
+        2, key=jax.random.key(0), init_scale=1.0, dtype=t, **SMALL
     ),
     guides.CouplingFlow: lambda t: cast(
-        guides.CouplingFlow(jax.random.key(0), 2, **SMALL), t
+        guides.CouplingFlow(2, key=jax.random.key(0), **SMALL), t
     ),
     guides.Whitened: whitened,
     guides.NetworkDistribution: network,

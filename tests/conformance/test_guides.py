@@ -49,15 +49,15 @@ CASES = {
     guides.MixtureGuide: two,
     guides.MixedGuide: mixed,
 }
-SMALL = {"layers": 1, "width": 3, "knots": 1}
+SMALL = {"key": jax.random.key(0), "layers": 1, "width": 3, "knots": 1}
 BUILDERS = {
     guides.mean_field: guides.mean_field,
     guides.full_rank: guides.full_rank,
     guides.full_rank_t: guides.full_rank_t,
     guides.low_rank: guides.low_rank,
     guides.student_t: guides.student_t,
-    guides.spline_flow: lambda x: guides.spline_flow(jax.random.key(0), x, **SMALL),
-    guides.coupling_flow: lambda x: guides.coupling_flow(jax.random.key(0), x, **SMALL),
+    guides.spline_flow: lambda x: guides.spline_flow(x, **SMALL),
+    guides.coupling_flow: lambda x: guides.coupling_flow(x, **SMALL),
     guides.mixture: lambda x: guides.mixture([guides.mean_field(x)] * 2),
     guides.whitened: lambda x: guides.whitened(
         guides.mean_field(x), jnp.zeros(3), jnp.eye(3)
@@ -117,3 +117,47 @@ def test_draws_densities_and_gradients(cls, dtype):
     leaves = [np.asarray(leaf) for leaf in jax.tree_util.tree_leaves(gradient)]
     assert all(np.all(np.isfinite(leaf)) for leaf in leaves)
     assert all(np.any(leaf != 0) for leaf in leaves)
+
+
+@pytest.mark.parametrize("cls", CASES, ids=lambda cls: cls.__name__)
+def test_capabilities_agree_with_what_can_be_done(cls):
+    guide = CASES[cls](jnp.float32)
+    mean, covariance = jnp.zeros(guide.structure.size), jnp.eye(guide.structure.size)
+    matched = guide.matched(mean, covariance)
+    assert guide.can_be_matched == (matched is not None)
+    if matched is not None:
+        assert matched.suggested_rate == guide.tuned_rate == matched.tuned_rate
+    key = jax.random.key(3)
+    if guide.has_base:
+        z = guide.sample_base(key)
+        particle, log_det = guide.from_base(z)
+        flat = guide.structure.ravel(particle)
+        jacobian = jax.jacobian(lambda z: guide.structure.ravel(guide.from_base(z)[0]))
+        expected = np.linalg.slogdet(np.asarray(jacobian(z)))[1]
+        np.testing.assert_allclose(log_det, expected, atol=1e-5)
+        assert flat.shape == z.shape
+    if guide.has_noise:
+        noise = guide.sample_noise(key)
+        assert guide.noise_owner().shape == noise.shape
+        assert guide.noise_owner().max() < guide.structure.size
+        particle = guide.from_noise(noise)
+        assert Structure(particle) == guide.structure
+
+
+def test_wrapped_guides_can_be_called_as_they_are():
+    guide = guides.mean_field(like(np.float32), scale=2.0)
+    particle = guide.sample(jax.random.key(0))
+    again = paramax.unwrap(guide)
+    np.testing.assert_array_equal(guide.log_prob(particle), again.log_prob(particle))
+    np.testing.assert_array_equal(particle["x"], again._sample(jax.random.key(0))["x"])
+
+
+def test_a_rate_belongs_to_the_guide_and_not_to_who_placed_it():
+    mean, covariance = jnp.ones(3), 2.0 * jnp.eye(3)
+    for build in (guides.full_rank, guides.full_rank_t):
+        fresh = build(like(np.float32))
+        matched = fresh.matched(mean, covariance)
+        by_hand = guides.whitened(fresh, mean, jnp.linalg.cholesky(covariance))
+        assert matched.suggested_rate == by_hand.suggested_rate == fresh.tuned_rate
+    flow = guides.spline_flow(like(np.float32), **SMALL)
+    assert flow.matched(mean, covariance).suggested_rate == flow.suggested_rate

@@ -32,8 +32,8 @@ def test_a_spline_flow_puts_mass_on_all_four_modes():
     """The signs of theta_3 and theta_4 do not matter, so each mode has a quarter."""
     target = softcvi.DensityTarget(slcp, np.zeros(5, np.float32), observed=simulated())
     guide = guides.spline_flow(
-        jax.random.key(0),
         target,
+        key=jax.random.key(0),
         layers=2,
         width=16,
         knots=6,

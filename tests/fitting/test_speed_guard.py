@@ -109,7 +109,9 @@ def plain_draw(flow, z):
 @pytest.fixture(scope="module")
 def flow():
     with jax.enable_x64(True):
-        yield SplineFlow(jax.random.key(0), 3, layers=2, width=6, knots=3, init_scale=2)
+        yield SplineFlow(
+            3, key=jax.random.key(0), layers=2, width=6, knots=3, init_scale=2
+        )
 
 
 def test_gradients_of_the_fast_flow_are_those_of_the_plain_one(flow):

@@ -158,7 +158,7 @@ def test_bad_sizes_are_refused():
     with pytest.raises(ValueError, match="rank: must lie between 1 and the 3"):
         guides.low_rank(LOC, rank=4)
     with pytest.raises(ValueError, match="dim: a coupling flow needs at least 2"):
-        guides.coupling_flow(jax.random.key(0), np.zeros(1, np.float32))
+        guides.coupling_flow(np.zeros(1, np.float32), key=jax.random.key(0))
     with pytest.raises(ValueError, match="base: must be scalar"):
         guides.Folded(guides.DiagonalNormal(LOC, SCALE))
     with pytest.raises(ValueError, match="network, cond_shape: give both"):

@@ -96,7 +96,9 @@ def score(distribution, x):
 
 
 def test_draws_of_a_flow_follow_a_density_that_integrates_to_one():
-    flow = SplineFlow(jax.random.key(0), 2, layers=2, width=5, knots=3, init_scale=2.0)
+    flow = SplineFlow(
+        2, key=jax.random.key(0), layers=2, width=5, knots=3, init_scale=2.0
+    )
     # Wide, for the flow can move and scale its splines.
     axis = np.linspace(-20, 20, 2001, dtype=np.float32)
     grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1)
@@ -119,8 +121,8 @@ def test_draws_of_a_flow_follow_a_density_that_integrates_to_one():
 
 def test_bounded_densities_integrate_to_one():
     bounded = SplineFlow(
-        jax.random.key(2),
         2,
+        key=jax.random.key(2),
         layers=2,
         width=5,
         knots=3,
@@ -145,4 +147,4 @@ def test_bounded_densities_integrate_to_one():
 @pytest.mark.parametrize("name", ["layers", "width", "knots"])
 def test_sizes_must_be_positive(name):
     with pytest.raises(ValueError, match=f"{name}: must be at least 1"):
-        SplineFlow(jax.random.key(0), 2, **{name: 0})
+        SplineFlow(2, key=jax.random.key(0), **{name: 0})

@@ -40,8 +40,8 @@ GUIDES = {
     "full_rank_t": lambda: guides.full_rank_t(LIKE),
     "low_rank": lambda: guides.low_rank(LIKE, rank=2),
     "student_t": lambda: guides.student_t(LIKE),
-    "spline_flow": lambda: guides.spline_flow(jax.random.key(1), LIKE, **SMALL),
-    "coupling_flow": lambda: guides.coupling_flow(jax.random.key(1), LIKE, **SMALL),
+    "spline_flow": lambda: guides.spline_flow(LIKE, key=jax.random.key(1), **SMALL),
+    "coupling_flow": lambda: guides.coupling_flow(LIKE, key=jax.random.key(1), **SMALL),
     "mixture": lambda: guides.mixture(
         [guides.mean_field(LIKE), guides.student_t(LIKE)]
     ),

@@ -70,11 +70,11 @@ class Encoder(AbstractGuide):
         loc, scale = jnp.split(self.network(image), 2)
         return loc, jax.nn.softplus(scale)
 
-    def sample(self, key: PRNGKeyArray, condition: Array = None) -> Array:
+    def _sample(self, key: PRNGKeyArray, condition: Array = None) -> Array:
         loc, scale = self.moments(condition)
         return loc + scale * jr.normal(key, loc.shape)
 
-    def log_prob(self, particle: Array, condition: Array = None) -> Scalar:
+    def _log_prob(self, particle: Array, condition: Array = None) -> Scalar:
         loc, scale = self.moments(condition)
         return jnp.sum(norm.logpdf(particle, loc, scale))
 

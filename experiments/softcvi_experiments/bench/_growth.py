@@ -142,7 +142,7 @@ def _dimension(options: Options) -> list[dict[str, Any]]:
 def _depth(options: Options) -> list[dict[str, Any]]:
     def make(layers: int):
         target = softcvi.DensityTarget(_normal, jnp.zeros(5))
-        return _fit(target, spline_flow(jax.random.key(0), target, layers=layers))
+        return _fit(target, spline_flow(target, key=jax.random.key(0), layers=layers))
 
     return [_curve("depth", "spline flow, 5 parameters", [1, 2, 4, 8], make, options)]
 

@@ -49,8 +49,8 @@ def make_guide(problem: Problem, target):
     """
     if problem.guide == "flow":
         return spline_flow(
-            jax.random.key(0),
             target,
+            key=jax.random.key(0),
             layers=FLOW["layers"],
             width=FLOW["width"],
             knots=FLOW["knots"],

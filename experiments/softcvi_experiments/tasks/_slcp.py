@@ -107,8 +107,8 @@ class Slcp(AbstractTask):
 
     def guide(self, key: PRNGKeyArray) -> VectorGuide:
         return spline_flow(
-            key,
             {"theta": jnp.zeros(5)},
+            key=key,
             layers=4,
             width=30,
             knots=10,

@@ -43,12 +43,12 @@ class NumPyroGuide(AbstractGuide):
     joint_site: str | None = eqx.field(static=True)
     structure: Structure = eqx.field(static=True)
 
-    def sample(self, key: PRNGKeyArray, condition: PyTree = None) -> dict[str, Array]:
+    def _sample(self, key: PRNGKeyArray, condition: PyTree = None) -> dict[str, Array]:
         trace = self.call.trace(substitute(self._params()), key=key)
         x = {name: trace[name]["value"] for name in self.structure.like}
         return self.space.from_model_and_log_det(x)[0]
 
-    def log_prob(self, particle: dict[str, Array], condition: PyTree = None) -> Scalar:
+    def _log_prob(self, particle: dict[str, Array], condition: PyTree = None) -> Scalar:
         handlers = require("numpyro", "numpyro").handlers
         x, log_det = self.space.to_model_and_log_det(particle)
         # Where a guide draws auxiliary sites, they are the unconstrained values.
