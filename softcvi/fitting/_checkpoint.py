@@ -1,35 +1,37 @@
-"""Checkpoints: the state of a fit on disk, so that a kill loses little."""
+"""Checkpoints: the states of a fit on disk, so that a kill loses little."""
 
 import dataclasses
-import hashlib
 import json
 import os
-import struct
-import tempfile
 import time
+import warnings
 import zipfile
 import zlib
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from softcvi.fitting._loop import LoopState, Run
+from softcvi.fitting._state import LoopState
+from softcvi.posterior._atomic import atomic_write
 
-# What NumPy raises for truncated, altered and foreign files.
+_FORMAT = 2
+_HEADER = "checkpoint.json"
+# Far more than the few hundred bytes of a header, and little for a hostile one.
+_HEADER_LIMIT = 1 << 16
+# What reading raises for truncated, altered and foreign files.
 _UNREADABLE = (
     OSError,
     ValueError,
-    KeyError,
+    LookupError,
     EOFError,
     TypeError,
     AttributeError,
     RuntimeError,
     zipfile.BadZipFile,
     zlib.error,
-    struct.error,
 )
 
 
@@ -38,7 +40,8 @@ class Checkpoint:
     """Where and how often a fit writes its state.
 
     A fit that finds a checkpoint of the same run at ``path`` goes on from there, and
-    ends with the same bits as one that was never interrupted.
+    ends with the same bits as one that was never interrupted. A file that cannot be
+    written (a full disk) is reported by a warning, and the fit goes on without it.
 
     Args:
         path: The file; replaced atomically.
@@ -52,73 +55,123 @@ class Checkpoint:
     path: str | os.PathLike
     every: float = 30.0
 
-    def __post_init__(self) -> None:
+
+class CheckpointFile:
+    """The checkpoint of one call of ``fit``, with a state for each guide that it tries.
+
+    Args:
+        checkpoint: Where, and how often.
+    """
+
+    def __init__(self, checkpoint: Checkpoint):
+        self.path = Path(checkpoint.path)
+        self.every = checkpoint.every
         self._last = time.monotonic()
+        self._states: dict[str, tuple[int, list[bytes]]] = {}
+        self._writable = True
 
     def due(self) -> bool:
         """Whether it is time to write."""
         return time.monotonic() - self._last >= self.every
 
-    def write(self, state: LoopState, step: int, run: Run) -> None:
+    def write(self, state: LoopState, step: int, identity: str) -> None:
         """Write the state after a step; a crash in between leaves the old file."""
-        path = Path(self.path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        leaves = [np.asarray(leaf) for leaf in jax.tree_util.tree_leaves(state)]
-        arrays: dict[str, Any] = {f"leaf{i}": leaf for i, leaf in enumerate(leaves)}
-        with tempfile.NamedTemporaryFile(
-            dir=path.parent, prefix=path.name, delete=False
-        ) as handle:
-            np.savez(handle, step=step, identity=fingerprint(run, state), **arrays)
-            handle.flush()
-            os.fsync(handle.fileno())
-        os.replace(handle.name, path)
+        leaves = jax.tree_util.tree_leaves(state)
+        self._states[identity] = step, [np.asarray(leaf).tobytes() for leaf in leaves]
         self._last = time.monotonic()
-
-    def read(self, state: LoopState, run: Run) -> tuple[LoopState, int] | None:
-        """The stored state and step, or None if there is no file."""
-        path = Path(self.path)
-        if not path.exists():
-            return None
+        if not self._writable:
+            return
         try:
-            # Opened here, because NumPy leaves a damaged file open.
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-                identity = str(stored["identity"])
-                step = int(stored["step"])
-                leaves, treedef = jax.tree_util.tree_flatten(state)
-                arrays = [stored[f"leaf{i}"] for i in range(len(leaves))]
+            self._write_file()
+        except OSError as error:
+            self._writable = False
+            warnings.warn(
+                f"checkpoint: {self.path} cannot be written ({error}). The fit goes on "
+                "without it; make room on the disk or give another path.",
+                stacklevel=2,
+            )
+
+    def _write_file(self) -> None:
+        entries = [{"identity": i, "step": s} for i, (s, _) in self._states.items()]
+        header = json.dumps({"format": _FORMAT, "states": entries})
+        with atomic_write(self.path) as handle, zipfile.ZipFile(handle, "w") as archive:
+            archive.writestr(_HEADER, header)
+            for i, (_, leaves) in enumerate(self._states.values()):
+                for j, leaf in enumerate(leaves):
+                    archive.writestr(f"{i}/{j}", leaf)
+
+    def read(
+        self, state: LoopState, identity: str, total: int
+    ) -> tuple[LoopState, int] | None:
+        """The stored state and step of a run, or None if there is none.
+
+        Args:
+            state: The first state, for shapes and dtypes.
+            identity: Fingerprint of the run.
+            total: Its number of steps.
+        """
+        if not self.path.exists():
+            return None
+        leaves, treedef = jax.tree_util.tree_flatten(state)
+        try:
+            with zipfile.ZipFile(self.path) as archive:
+                header = json.loads(_member(archive, _HEADER, _HEADER_LIMIT))
+                if header["format"] != _FORMAT:
+                    raise ValueError(f"format {header['format']}")
+                steps = {str(e["identity"]): e["step"] for e in header["states"]}
+                if identity in steps:
+                    i, step = list(steps).index(identity), steps[identity]
+                    stored = [
+                        _leaf(archive, f"{i}/{j}", leaf)
+                        for j, leaf in enumerate(leaves)
+                    ]
         except _UNREADABLE as error:
             raise ValueError(
-                f"checkpoint: {path} is damaged ({error}). Delete it to start afresh."
+                f"checkpoint: {self.path} is damaged ({error}). Delete it to start "
+                "afresh."
             ) from error
-        if identity != fingerprint(run, state):
+        if identity not in steps:
+            if self._states:  # a further guide of the same fit, not begun when it ended
+                return None
             raise ValueError(
-                f"checkpoint: {path} belongs to another fit (key, steps, data, guide "
-                "or objective differ). Give another path, or delete it to start afresh."
+                f"checkpoint: {self.path} belongs to another fit (key, steps, data, "
+                "log density, guide or objective differ). Give another path, or delete "
+                "it to start afresh."
             )
-        restored = [
-            jax.numpy.asarray(array, leaf.dtype)
-            for array, leaf in zip(arrays, leaves, strict=True)
-        ]
-        return jax.tree_util.tree_unflatten(treedef, restored), step
+        if not (type(step) is int and 0 <= step <= total):
+            raise ValueError(
+                f"checkpoint: {self.path} is damaged (step {step!r} of {total}). "
+                "Delete it to start afresh."
+            )
+        self._states[identity] = step, [leaf.tobytes() for leaf in stored]
+        arrays = [jnp.asarray(leaf) for leaf in stored]
+        return jax.tree_util.tree_unflatten(treedef, arrays), step
 
 
-def fingerprint(run: Run, state: LoopState) -> str:
-    """Identity of a run: its key, length, shapes, and the arrays it begins with."""
-    digest = hashlib.sha256()
-    digest.update(np.asarray(jax.random.key_data(run.key)).tobytes())
-    digest.update(json.dumps([int(run.total_steps), int(run.startup_steps)]).encode())
-    described = eqx.tree_pformat((run.objective, run.optimizer), short_arrays=False)
-    digest.update(described.encode())
-    for leaf in jax.tree_util.tree_leaves((run.template, run.static)):
-        if eqx.is_array(leaf):
-            digest.update(np.asarray(leaf).tobytes())
-    for leaf in jax.tree_util.tree_leaves(state):
-        digest.update(str((leaf.shape, leaf.dtype)).encode())
-    return digest.hexdigest()
+def _member(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:
+    """One member, of which no more is read than it may hold."""
+    if archive.getinfo(name).compress_type != zipfile.ZIP_STORED:
+        raise ValueError(f"{name} is compressed")
+    with archive.open(name) as member:
+        content = member.read(limit + 1)
+    if len(content) > limit:
+        raise ValueError(f"{name} has more than {limit} bytes")
+    return content
 
 
-def as_checkpoint(checkpoint: "Checkpoint | str | os.PathLike | None"):
+def _leaf(archive: zipfile.ZipFile, name: str, like: Any) -> np.ndarray:
+    size = like.size * like.dtype.itemsize
+    content = _member(archive, name, size)
+    if len(content) != size:
+        raise ValueError(f"{name} has {len(content)} of {size} bytes")
+    return np.frombuffer(content, like.dtype).reshape(like.shape)
+
+
+def as_checkpoint(
+    checkpoint: "Checkpoint | str | os.PathLike | None",
+) -> CheckpointFile | None:
     """Normalise ``checkpoint=``: a path, or a Checkpoint."""
-    if checkpoint is None or isinstance(checkpoint, Checkpoint):
-        return checkpoint
-    return Checkpoint(checkpoint)
+    if checkpoint is None:
+        return None
+    given = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
+    return CheckpointFile(given)

@@ -11,7 +11,7 @@ from jaxtyping import PRNGKeyArray
 
 from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective
-from softcvi.targets import AbstractTarget
+from softcvi.targets import AbstractTarget, Structure
 
 _PROBES = 64
 
@@ -43,12 +43,27 @@ def checked_key(key: Any) -> PRNGKeyArray:
     )
 
 
-def check_steps(steps: Any) -> None:
-    """At least one step, and an integer."""
-    if isinstance(steps, bool) or not isinstance(steps, int):
-        raise TypeError(f"steps: expected an integer; got {steps!r}.")
-    if steps < 1:
-        raise ValueError(f"steps: must be at least 1; got {steps}.")
+def checked_keys(keys: Any) -> PRNGKeyArray:
+    """A vector of typed keys, one per run."""
+    is_array = isinstance(keys, jax.Array)
+    if is_array and keys.dtype == jnp.uint32 and keys.ndim == 2:
+        keys = jax.random.wrap_key_data(keys)
+    if not (
+        is_array and jnp.issubdtype(keys.dtype, jax.dtypes.prng_key) and keys.ndim == 1
+    ):
+        raise TypeError(
+            "keys: expected an array of keys, e.g. "
+            "jax.random.split(jax.random.key(0), 10)."
+        )
+    return keys
+
+
+def check_count(name: str, value: Any) -> None:
+    """At least one, and an integer."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name}: expected an integer; got {value!r}.")
+    if value < 1:
+        raise ValueError(f"{name}: must be at least 1; got {value}.")
 
 
 def check_target(target: Any, objective: AbstractObjective) -> None:
@@ -60,6 +75,7 @@ def check_target(target: Any, objective: AbstractObjective) -> None:
             "log_prob, like=...), a model with softcvi.adapters.from_numpyro or "
             "from_pymc."
         )
+    _check_parameters(target.structure)
     if objective.needs_gradient and not target.has_gradient:
         raise ValueError(
             f"objective: {type(objective).__name__} differentiates the model, and this "
@@ -71,7 +87,12 @@ def check_target(target: Any, objective: AbstractObjective) -> None:
             lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), data
         )
     out = eqx.filter_eval_shape(target.log_density, target.like, data)
-    shape, dtype = getattr(out, "shape", None), getattr(out, "dtype", None)
+    if out is None:
+        raise TypeError(
+            "target: log_density returned None. Check that every branch of the "
+            "function returns the log density."
+        )
+    shape, dtype = jnp.shape(out), jnp.result_type(out)
     if shape != ():
         raise ValueError(
             f"target: the log density must be a scalar; it has shape {shape}. Sum over "
@@ -82,6 +103,22 @@ def check_target(target: Any, objective: AbstractObjective) -> None:
             f"target: the log density must be a float; it is {dtype}. Return a float, "
             "e.g. with .astype(float)."
         )
+
+
+def _check_parameters(structure: Structure) -> None:
+    """There must be some, in a precision that labels can be computed in."""
+    if structure.size == 0:
+        raise ValueError(
+            "target: has no parameters: every array of a particle is empty. Give like= "
+            "with at least one number, e.g. like={'theta': jnp.zeros(3)}."
+        )
+    for name, dtype in zip(structure.names, structure.dtypes, strict=True):
+        is_small = jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize < 4
+        if is_small:
+            raise TypeError(
+                f"target: '{name}' is {dtype}, which is too coarse for log densities. "
+                "Give like= in float32 or float64."
+            )
 
 
 def check_guide(guide: Any, target: AbstractTarget) -> None:

@@ -1,29 +1,57 @@
 """The host side of a fit: chunks, and what happens between them."""
 
+import dataclasses
 import time
 from collections.abc import Callable
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from softcvi.fitting._checkpoint import Checkpoint
+from softcvi.fitting._checkpoint import CheckpointFile
+from softcvi.fitting._fingerprint import fingerprint
 from softcvi.fitting._history import History
-from softcvi.fitting._interrupt import Interruptible
-from softcvi.fitting._loop import LoopState, Run
+from softcvi.fitting._interrupt import Abandoned, Interruptible, Patience, wait_for
 from softcvi.fitting._progress import AbstractReporter
+from softcvi.fitting._state import LoopState, Run
 from softcvi.fitting._stopping import AbstractStoppingRule, Progress
 
 _CHUNK_SECONDS = 0.25
-_FIRST_CHUNK = 32
+# How often a rule that looks at the history is asked: at the same steps in equal runs.
+_LOOKS = 64
+# After so many steps without a single usable one there is no hope of another.
+_HOPELESS_STEPS = 32
+
+Advance = Callable[[LoopState, jax.Array, jax.Array], LoopState]
 
 
 class CallbackFailure(RuntimeError):
     """A function called back from inside the compiled loop raised."""
 
 
-class Outcome(eqx.Module):
+@dataclasses.dataclass
+class Host:
+    """What the host does between chunks, over all guides that one fit tries.
+
+    Attributes:
+        stopping: When to stop.
+        reporter: Who is told.
+        checkpoint: Where states are kept, if anywhere.
+        description: Shown with the progress.
+        seconds: Time of the loops so far.
+        evaluations: Evaluations of the log density so far.
+    """
+
+    stopping: AbstractStoppingRule
+    reporter: AbstractReporter
+    checkpoint: CheckpointFile | None = None
+    description: str = "fit"
+    seconds: float = 0.0
+    evaluations: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
     """How the loop ended.
 
     Attributes:
@@ -34,6 +62,7 @@ class Outcome(eqx.Module):
         seconds_compile: Time of the first call, which compiles and runs no step.
         seconds_run: Time of the loop.
         error: The exception of a failed run.
+        abandoned: Whether the model did not come back from its last call.
     """
 
     state: LoopState
@@ -43,75 +72,194 @@ class Outcome(eqx.Module):
     seconds_compile: float
     seconds_run: float
     error: Exception | None = None
+    abandoned: bool = False
 
 
 def drive(
-    advance: Callable[[LoopState, jax.Array, jax.Array], LoopState],
+    advance: Advance,
     state: LoopState,
     run: Run,
+    host: Host,
     *,
-    steps: int,
-    record_every: int,
     evaluations_per_step: int,
-    stopping: AbstractStoppingRule,
-    reporter: AbstractReporter,
-    checkpoint: Checkpoint | None = None,
-    description: str = "fit",
-    on_first_chunk: Callable[[LoopState, int], None] | None = None,
+    refuse: Callable[[], str],
 ) -> Outcome:
     """Run a compiled loop in chunks of about a quarter of a second.
 
-    Chunks do not change the result: the randomness of a step depends on its number.
+    Chunks do not change the result: the randomness of a step depends on its number,
+    and sums of the history are made in the order of the steps.
+
+    Args:
+        advance: The compiled loop.
+        state: The first state.
+        run: What stays the same.
+        host: Stopping rule, reporter and checkpoint.
+        evaluations_per_step: Evaluations of the log density in a step.
+        refuse: Explains why no step at the start could be used.
     """
-    reporter.begin(description, steps)
-    step, status, message, error = 0, "finished", "all steps done", None
-    compiled, began = 0.0, time.perf_counter()
+    loop = _Loop(advance, state, run, host, evaluations_per_step)
+    status, message, error, abandoned = "finished", "all steps done", None, False
+    host.reporter.begin(host.description, loop.total)
     try:
-        with Interruptible() as interruptible:
-            if checkpoint is not None:
-                stored = checkpoint.read(state, run)
-                state, step = stored if stored is not None else (state, step)
-            state = _call(advance, state, step, step)
-            compiled = time.perf_counter() - began
-            began, chunk, first = time.perf_counter(), _FIRST_CHUNK, step == 0
-            while step < steps:
-                interruptible.check()
-                stop = min(steps, step + chunk)
-                chunk_began = time.perf_counter()
-                size = stop - step
-                # One statement: Ctrl-C must not come between a state and its step.
-                state, step = _call(advance, state, step, stop), stop
-                rate = size / max(time.perf_counter() - chunk_began, 1e-9)
-                if first and on_first_chunk is not None:
-                    on_first_chunk(state, step)
-                first = False
-                chunk = int(np.clip(rate * _CHUNK_SECONDS, 1, 8 * chunk))
-                elapsed = time.perf_counter() - began
-                history = _history(state, record_every, step)
-                reporter.update(step, step / elapsed, _shown(history))
-                if checkpoint is not None and checkpoint.due():
-                    checkpoint.write(state, step, run)
-                reason = stopping.reason(
-                    Progress(step, steps, elapsed, step * evaluations_per_step, history)
-                )
-                if reason is not None and step < steps:
-                    status, message = "stopped", f"stopped at step {step}: {reason}"
-                    break
+        with loop.interruptible:
+            loop.compile()
+            reason = loop.reason_to_stop() if host.seconds else None
+            while loop.step < loop.total and reason is None:
+                loop.interruptible.check()
+                loop.run_chunk()
+                loop.refuse_if_hopeless(refuse)
+                loop.report()
+                reason = loop.reason_to_stop()
+            if reason is not None and loop.step < loop.total:
+                status, message = "stopped", f"stopped at step {loop.step}: {reason}"
+    except Abandoned as failure:
+        status = "interrupted" if loop.interruptible.presses else "stopped"
+        message = (
+            f"{status} at step {loop.step}: {failure}; the model did not return from "
+            "the steps after it"
+        )
+        abandoned = True
     except KeyboardInterrupt:
+        if loop.interruptible.presses > 1:
+            raise
         status = "interrupted"
-        message = f"interrupted at step {step}: what was reached is kept"
+        message = f"interrupted at step {loop.step}: what was reached is kept"
     except (jax.errors.JaxRuntimeError, CallbackFailure) as failure:
         error, status = failure, "failed"
-        message = f"the model failed at step {step}: {_first_line(failure)}"
+        message = f"the model failed at step {loop.step}: {_first_line(failure)}"
     finally:
-        reporter.end()
-    if checkpoint is not None and step:
-        checkpoint.write(state, step, run)
-    seconds_run = time.perf_counter() - began
-    return Outcome(state, step, status, message, compiled, seconds_run, error)
+        host.reporter.end()
+    loop.keep()
+    seconds = loop.seconds
+    host.seconds += seconds
+    host.evaluations += loop.step * evaluations_per_step
+    return Outcome(
+        loop.state,
+        loop.step,
+        status,
+        message,
+        loop.seconds_compile,
+        seconds,
+        error,
+        abandoned,
+    )
 
 
-def _call(advance, state: LoopState, start: int, stop: int) -> LoopState:
+class _Loop:
+    """One run of a compiled loop: where it is, and how long its steps take."""
+
+    def __init__(
+        self,
+        advance: Advance,
+        state: LoopState,
+        run: Run,
+        host: Host,
+        evaluations_per_step: int,
+    ):
+        self.state, self.step, self.total = state, 0, int(run.total_steps)
+        self.interruptible = Interruptible()
+        self.seconds_compile = 0.0
+        self._advance, self._run, self._host = advance, run, host
+        self._evaluations_per_step = evaluations_per_step
+        self._record_every = int(run.record_every)
+        # Rules that do not follow the clock are asked at the same steps in equal runs.
+        by_clock = host.stopping.follows_clock
+        self._stride = self.total if by_clock else -(-self.total // _LOOKS)
+        self._began = time.perf_counter()
+        self._chunk, self._rate = 1, np.inf
+        self._written, self._identity = 0, ""
+        self._checked = False
+
+    @property
+    def seconds(self) -> float:
+        """Time of the loop so far."""
+        return time.perf_counter() - self._began
+
+    def compile(self) -> None:
+        """Read what a checkpoint has, and compile.
+
+        On this thread: settings that a model finds there while it is traced hold.
+        """
+        checkpoint = self._host.checkpoint
+        if checkpoint is not None:
+            self._identity = fingerprint(self._advance, self.state, self._run)
+            stored = checkpoint.read(self.state, self._identity, self.total)
+            if stored is not None:
+                self.state, self.step = stored
+                self._written = self.step
+        self.state = _call(self._advance, self.state, self.step, self.step)
+        self.seconds_compile = self.seconds
+        self._began = time.perf_counter()
+        self._read_history()
+
+    def run_chunk(self) -> None:
+        """Some steps, as many as take a quarter of a second at the rate so far."""
+        at_next_look = (self.step // self._stride + 1) * self._stride
+        stop = min(self.total, self.step + self._chunk, at_next_look)
+        began, size, work = time.perf_counter(), stop - self.step, self._work(stop)
+        patience = Patience(self._why_not_to_wait, 2 * size / self._rate)
+        # One statement: Ctrl-C must not come between a state and its step.
+        self.state, self.step = wait_for(work, patience), stop
+        self._rate = size / max(time.perf_counter() - began, 1e-9)
+        wanted = self._rate * _CHUNK_SECONDS
+        self._chunk = int(np.clip(wanted, 1, 8 * self._chunk))
+        self._read_history()
+
+    def refuse_if_hopeless(self, refuse: Callable[[], str]) -> None:
+        """Raise if not a single step at the beginning could be used."""
+        if not self._checked and self.step >= min(_HOPELESS_STEPS, self.total):
+            self._checked = True
+            if self.state.num_usable == 0:
+                raise ValueError(refuse())
+
+    def report(self) -> None:
+        """Tell the reporter, and keep the state if it is time to."""
+        last = self._history.last(0.02)
+        shown = {"excess": last["excess"], "label ESS": last["label_ess"]}
+        self._host.reporter.update(self.step, self.step / self.seconds, shown)
+        if self._host.checkpoint is not None and self._host.checkpoint.due():
+            self.keep()
+
+    def keep(self) -> None:
+        """Write the state to the checkpoint, if there is one and it is behind."""
+        if self._host.checkpoint is not None and self.step > self._written:
+            self._host.checkpoint.write(self.state, self.step, self._identity)
+            self._written = self.step
+
+    def reason_to_stop(self) -> str | None:
+        """What the stopping rule says, at the steps at which it is asked."""
+        if self._host.stopping.follows_clock or self.step % self._stride == 0:
+            return self._host.stopping.reason(self._progress())
+        return None
+
+    def _why_not_to_wait(self) -> str | None:
+        if self.interruptible.presses:
+            return "Ctrl-C"
+        rule = self._host.stopping
+        return rule.reason(self._progress()) if rule.follows_clock else None
+
+    def _work(self, stop: int) -> Callable[[], LoopState]:
+        advance, state, step = self._advance, self.state, self.step
+        return lambda: _call(advance, state, step, stop)
+
+    def _progress(self) -> Progress:
+        evaluations = self.step * self._evaluations_per_step
+        return Progress(
+            self.step,
+            self.total,
+            self._host.seconds + self.seconds,
+            self._host.evaluations + evaluations,
+            self._history,
+        )
+
+    def _read_history(self) -> None:
+        sums = np.asarray(self.state.history)
+        if sums.ndim == 3:
+            sums = np.where(np.isfinite(sums), sums, 0.0).sum(axis=0)
+        self._history = History.from_sums(sums, self._record_every, self.step)
+
+
+def _call(advance: Advance, state: LoopState, start: int, stop: int) -> LoopState:
     bounds = jnp.asarray(start, jnp.int32), jnp.asarray(stop, jnp.int32)
     try:
         return jax.block_until_ready(advance(state, *bounds))
@@ -120,18 +268,6 @@ def _call(advance, state: LoopState, start: int, stop: int) -> LoopState:
         if "CpuCallback" not in str(error):
             raise
         raise CallbackFailure(str(error)) from error
-
-
-def _history(state: LoopState, record_every: int, step: int) -> History:
-    sums = np.asarray(state.history)
-    if sums.ndim == 3:
-        sums = np.where(np.isfinite(sums), sums, 0.0).sum(axis=0)
-    return History.from_sums(sums, record_every, step)
-
-
-def _shown(history: History) -> dict[str, float]:
-    last = history.last(0.02)
-    return {"excess": last["excess"], "label ESS": last["label_ess"]}
 
 
 def _first_line(error: Exception) -> str:

@@ -1,8 +1,24 @@
-"""Ctrl-C during a compiled loop: noticed between chunks, and never lost."""
+"""Waiting for a compiled loop so that Ctrl-C and time limits are noticed meanwhile."""
 
+import contextlib
+import queue
 import signal
 import threading
+import time
+from collections.abc import Callable
 from types import FrameType
+from typing import Any, TypeVar
+
+import jax
+
+T = TypeVar("T")
+_POLL_SECONDS = 0.05
+# A chunk takes a quarter of a second; one that takes much longer is stuck.
+_GRACE_SECONDS = 1.0
+
+
+class Abandoned(Exception):
+    """A call that did not come back in time; its result is lost."""
 
 
 class Interruptible:
@@ -18,7 +34,7 @@ class Interruptible:
     """
 
     def __init__(self):
-        self._asked = False
+        self.presses = 0
         self._installed = False
 
     def __enter__(self) -> "Interruptible":
@@ -33,11 +49,84 @@ class Interruptible:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def _remember(self, signum: int, frame: FrameType | None) -> None:
-        if self._asked:
+        self.presses += 1
+        if self.presses > 1:
             raise KeyboardInterrupt
-        self._asked = True
 
     def check(self) -> None:
         """Raise ``KeyboardInterrupt`` if Ctrl-C was pressed."""
-        if self._asked:
+        if self.presses:
             raise KeyboardInterrupt
+
+
+class Patience:
+    """How long to go on waiting once there is a reason to stop.
+
+    Args:
+        reason: Asked every moment: why to stop waiting, or None.
+        seconds: How long to wait nevertheless: the work may be about to end.
+    """
+
+    def __init__(self, reason: Callable[[], str | None], seconds: float = 0.0):
+        self._reason = reason
+        self._seconds = max(seconds, _GRACE_SECONDS)
+        self._since: float | None = None
+
+    def check(self) -> None:
+        """Raise ``Abandoned`` if the reason has held for too long."""
+        reason = self._reason()
+        if reason is None:
+            return
+        now = time.monotonic()
+        self._since = now if self._since is None else self._since
+        if now - self._since > self._seconds:
+            raise Abandoned(reason)
+
+
+def wait_for(work: Callable[[], T], patience: Patience) -> T:
+    """Do work on another thread, and stop waiting when patience ends.
+
+    A compiled program with callbacks runs on the thread that calls it, and no signal is
+    handled there before it ends. The abandoned thread ends with the process.
+
+    Args:
+        work: What to do, in the caller's precision and on the caller's device.
+        patience: Asked while waiting.
+
+    Example:
+        >>> wait_for(lambda: 1 + 1, Patience(lambda: None))
+        2
+    """
+    answers: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
+    settings = _thread_settings()
+
+    def do() -> None:
+        try:
+            with contextlib.ExitStack() as stack:
+                for setting in settings:
+                    stack.enter_context(setting())
+                answers.put((work(), None))
+        except BaseException as error:
+            answers.put((None, error))
+
+    threading.Thread(target=do, daemon=True, name="softcvi-fit").start()
+    while True:
+        try:
+            answer, error = answers.get(timeout=_POLL_SECONDS)
+        except queue.Empty:
+            patience.check()
+            continue
+        if error is not None:
+            raise error
+        return answer
+
+
+def _thread_settings() -> list[Callable[[], contextlib.AbstractContextManager]]:
+    """Settings of JAX that hold for one thread, as they are in this one."""
+    double, device = jax.config.jax_enable_x64, jax.config.jax_default_device
+    precision = jax.config.jax_default_matmul_precision
+    return [
+        lambda: jax.enable_x64(double),
+        lambda: jax.default_device(device),
+        lambda: jax.default_matmul_precision(precision),
+    ]

@@ -7,130 +7,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import paramax
-from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
 from softcvi._compile import fused, on_device
-from softcvi.fitting._optimizer import AbstractOptimizer
+from softcvi.fitting._state import Batch, LoopState, Run
 from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective, StepInfo
 from softcvi.targets import AbstractTarget
 
-HISTORY_ROWS = 512
 # Bad densities are counted in skipped steps, too.
 _ALWAYS_TOLD = np.array([False, False, False, False, True])
-
-
-class LoopState(eqx.Module):
-    """What the next step needs.
-
-    Attributes:
-        params: Trainable arrays, one flat vector or the guide's own tree.
-        optimizer_state: State of the optimiser.
-        history: Sums of excess, label ESS, ELBO, usable steps and bad log densities,
-            for each part of the run; within a part, its sums alone.
-    """
-
-    params: PyTree
-    optimizer_state: PyTree
-    history: Float[Array, "*rows 5"]
-
-    @property
-    def num_bad(self) -> int:
-        """Log densities that were NaN or plus infinity."""
-        return int(np.asarray(self.history, np.float64)[:, 4].sum())
-
-    def num_skipped(self, steps: int) -> int:
-        """How many of so many steps had no usable gradient."""
-        return steps - int(np.asarray(self.history, np.float64)[:, 3].sum())
-
-
-class Run(eqx.Module):
-    """What stays the same over all steps of a fit; every number in it is traced.
-
-    Attributes:
-        key: Step i uses ``fold_in(key, i)``, whatever the chunks.
-        static: Guide and target without the trainable arrays.
-        template: Trainable arrays at the start, which says how to unflatten them.
-        objective: The objective.
-        optimizer: The optimiser.
-        total_steps: Length of the run, for the schedule.
-        startup_steps: Length of the start-up phase.
-        has_startup: Whether there is one; without it the program is smaller.
-        record_every: Steps that share one row of the history.
-    """
-
-    key: PRNGKeyArray
-    static: PyTree
-    template: PyTree
-    objective: AbstractObjective
-    optimizer: AbstractOptimizer
-    total_steps: Int[Array, ""]
-    startup_steps: Int[Array, ""]
-    record_every: Int[Array, ""]
-    has_startup: bool = eqx.field(static=True)
-
-    def unpack(self, params: PyTree) -> tuple[AbstractGuide, AbstractTarget]:
-        """Guide and target with these parameters in place, still wrapped."""
-        if self.optimizer.flat:
-            params = ravel_pytree(self.template)[1](params)
-        return eqx.combine(params, self.static)
-
-
-def prepare(
-    key: PRNGKeyArray,
-    guide: AbstractGuide,
-    target: AbstractTarget,
-    objective: AbstractObjective,
-    optimizer: AbstractOptimizer,
-    steps: int,
-    startup_steps: int,
-) -> tuple[LoopState, Run]:
-    """Split what is trained from what is not, and make the first state."""
-    spec = (trainable(guide), _trainable_model(target, objective))
-    template, static = eqx.partition(
-        (guide, target), spec, is_leaf=lambda x: isinstance(x, paramax.NonTrainable)
-    )
-    params = ravel_pytree(template)[0] if optimizer.flat else template
-    state = LoopState(
-        params=params,
-        optimizer_state=optimizer.init(params),
-        history=jnp.zeros((HISTORY_ROWS, 5)),
-    )
-    run = Run(
-        key=key,
-        static=static,
-        template=template,
-        objective=_traced(objective),
-        optimizer=optimizer,
-        total_steps=jnp.asarray(steps, jnp.int32),
-        startup_steps=jnp.asarray(startup_steps, jnp.int32),
-        record_every=jnp.asarray(max(1, -(-steps // HISTORY_ROWS)), jnp.int32),
-        has_startup=startup_steps > 0,
-    )
-    return state, run
-
-
-def _traced(objective: AbstractObjective) -> AbstractObjective:
-    """Numbers such as alpha as arrays, so that another value needs no compilation."""
-    return jax.tree_util.tree_map(
-        lambda leaf: jnp.asarray(leaf) if isinstance(leaf, float) else leaf, objective
-    )
-
-
-def trainable(tree: PyTree) -> PyTree:
-    """Filter that is True at float arrays that are not frozen."""
-    return jax.tree_util.tree_map(
-        lambda leaf: eqx.is_inexact_array(leaf),
-        tree,
-        is_leaf=lambda leaf: isinstance(leaf, paramax.NonTrainable),
-    )
-
-
-def _trainable_model(target: AbstractTarget, objective: AbstractObjective) -> PyTree:
-    if objective.trains_model:
-        return target.trainable()
-    return jax.tree_util.tree_map(lambda _: False, target)
 
 
 def advance(
@@ -148,14 +34,15 @@ def advance(
     every = run.record_every
 
     def fill(row, state: LoopState) -> LoopState:
-        empty = jnp.zeros_like(state.history[0])
+        # The row as far as it is filled: sums are then made in the order of the steps
+        # wherever the host looked in between, and equal runs have equal histories.
         inner = jax.lax.fori_loop(
             jnp.maximum(start, row * every),
             jnp.minimum(stop, (row + 1) * every),
             lambda i, s: one_step(s, i, run),
-            LoopState(state.params, state.optimizer_state, empty),
+            LoopState(state.params, state.optimizer_state, state.history[row]),
         )
-        history = state.history.at[row].add(inner.history)
+        history = state.history.at[row].set(inner.history)
         return LoopState(inner.params, inner.optimizer_state, history)
 
     with jax.default_matmul_precision("highest"):
@@ -170,9 +57,21 @@ def advance_one(state: LoopState, start: Array, stop: Array, run: Run) -> LoopSt
 
 @on_device
 def advance_many(
-    state: LoopState, start: Array, stop: Array, run: Run, axes: Any
+    state: LoopState, start: Array, stop: Array, run: Run, batch: Batch
 ) -> LoopState:
-    """Compiled ``advance`` over a leading axis of fits; ``axes`` are those of run."""
+    """Compiled ``advance`` over a leading axis of fits; shared data is not copied."""
+    shared: Any = None
+    axes = Run(
+        key=0,
+        static=batch.axes(),
+        template=batch.axes(),
+        objective=shared,
+        optimizer=shared,
+        total_steps=shared,
+        startup_steps=shared,
+        record_every=shared,
+        has_startup=run.has_startup,
+    )
     return eqx.filter_vmap(advance, in_axes=(eqx.if_array(0), None, None, axes))(
         state, start, stop, run
     )
@@ -196,7 +95,7 @@ def one_step(state: LoopState, step: Int[Array, ""], run: Run) -> LoopState:
     params, optimizer_state = run.optimizer.guarded_update(
         grads, state.optimizer_state, state.params, step, run.total_steps, usable
     )
-    # The counts ride in the history: on a GPU each number of its own is a kernel.
+    # Counts are columns of the history: on a GPU each array of its own is a kernel.
     row = [info.excess, info.label_ess, info.elbo, jnp.ones(()), info.num_bad]
     row = jnp.stack([jnp.asarray(x, state.history.dtype) for x in row])
     row = jnp.where(usable | _ALWAYS_TOLD, row, 0.0)

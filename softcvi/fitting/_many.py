@@ -1,37 +1,34 @@
 """``fit_many``: many fits in one compiled program."""
 
+import dataclasses
 import functools
+import os
 import time
 from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
-import numpy as np
-from jaxtyping import PRNGKeyArray, PyTree
+from jaxtyping import PRNGKeyArray
 
+from softcvi.fitting._checkpoint import Checkpoint, as_checkpoint
 from softcvi.fitting._checks import (
+    check_count,
     check_guide,
-    check_steps,
     check_support,
     check_target,
+    checked_keys,
 )
-from softcvi.fitting._drive import Outcome, drive
-from softcvi.fitting._finish import make_result
-from softcvi.fitting._loop import Run, advance_many, prepare
+from softcvi.fitting._drive import Host
 from softcvi.fitting._optimizer import as_optimizer
 from softcvi.fitting._progress import AbstractReporter, as_reporter
-from softcvi.fitting._result import FitError, FitResult
+from softcvi.fitting._result import FitResult
+from softcvi.fitting._state import Batch
 from softcvi.fitting._stopping import AbstractStoppingRule, Never
+from softcvi.fitting._train import Plan, raise_if_failed, train
 from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective, SoftCVI
 from softcvi.starts._explore import MAX_NEWTON_DIM
-from softcvi.starts._place import (
-    STARTUP_SHARE,
-    can_be_placed,
-    place_by_newton,
-    starting_rate,
-)
+from softcvi.starts._place import STARTUP_SHARE, place_by_newton
 from softcvi.targets import AbstractTarget
 
 
@@ -50,6 +47,7 @@ def fit_many(
     batched_target: bool = False,
     batched_guide: bool = False,
     progress: bool | AbstractReporter = True,
+    checkpoint: Checkpoint | str | os.PathLike | None = None,
     description: str = "fits",
     throw: bool = False,
 ) -> list[FitResult]:
@@ -58,13 +56,15 @@ def fit_many(
     With ``start=None`` a run draws the same numbers as ``fit`` with its key does.
 
     A run that fails (no finite label, not a number) keeps its last finite state and
-    says so in its status; the others are not touched.
+    says so in its status; the others are not touched. What the runs share is kept once,
+    however many there are.
 
     Args:
         keys: Array of keys, one per run.
         target: The target; with ``batched_target`` its arrays have a leading axis of
             runs.
         guide: The guide; with ``batched_guide`` its arrays have a leading axis of runs.
+            One program trains one family, so that it must be given here.
         objective: ``SoftCVI()`` by default.
         steps: Optimisation steps.
         learning_rate: Peak rate; by default what suits the guide.
@@ -75,6 +75,7 @@ def fit_many(
         batched_target: Whether each run has its own target.
         batched_guide: Whether each run has its own starting guide.
         progress: Show a bar on a terminal; or a reporter.
+        checkpoint: File to keep the state of all runs in, and to resume from.
         description: Shown with the progress.
         throw: Raise ``FitError`` for the first failed run.
 
@@ -90,117 +91,97 @@ def fit_many(
         >>> [result.status for result in results]
         ['finished', 'finished', 'finished']
     """
-    keys = _checked_keys(keys)
-    check_steps(steps)
+    keys = checked_keys(keys)
+    check_count("steps", steps)
+    check_count("paths", paths)
     objective = SoftCVI() if objective is None else objective
     stopping = Never() if stopping is None else stopping
-    target_axis = eqx.if_array(0) if batched_target else None
-    guide_axis = eqx.if_array(0) if batched_guide else None
-    one_target = _first(target) if batched_target else target
-    one_guide = _first(guide) if batched_guide else guide
+    batch = Batch(len(keys), batched_guide, batched_target)
+    one_guide, one_target = batch.one(0, guide, target)
     check_target(one_target, objective)
     check_guide(one_guide, one_target)
     check_support(keys[0], one_guide, one_target)
-    as_optimizer(optimizer, learning_rate, 1.0)  # refuse a bad rate before any work
-    steps = stopping.limit_steps(steps, objective.num_particles)
-
-    began = time.perf_counter()
-    start_keys, run_keys = _split_each(keys)
-    startup_steps = 0 if start is None else int(STARTUP_SHARE * steps)
-    choices = {"start": "the guide as given"}
-    if start == "auto" and _newton_possible(one_guide, one_target):
-        guide = eqx.filter_jit(
-            eqx.filter_vmap(
-                functools.partial(place_by_newton, paths=paths),
-                in_axes=(0, guide_axis, target_axis),
-            )
-        )(start_keys, guide, target)
-        guide_axis, startup_steps = eqx.if_array(0), 0
-        choices = {"start": f"the best of {paths} Newton path(s)"}
-    elif start == "auto":
-        choices = {"start": "alpha by label ESS"}
-    elif start is not None:
+    if not (start is None or (isinstance(start, str) and start == "auto")):
         raise ValueError("start: fit_many takes 'auto' or None.")
-    seconds_start = time.perf_counter() - began
+    as_optimizer(optimizer, learning_rate, 1.0)  # refuse a bad rate before any work
+    host = Host(stopping, as_reporter(progress), as_checkpoint(checkpoint), description)
+    plan = Plan(steps, learning_rate, optimizer, host, throw)
 
-    placed = "Newton" in choices["start"]
-    rate = starting_rate(_first(guide) if placed else one_guide, placed)
-    optimizer = as_optimizer(optimizer, learning_rate, rate, one_guide.suggested_clip)
-    setup = functools.partial(
-        prepare,
-        objective=objective,
-        optimizer=optimizer,
-        steps=steps,
-        startup_steps=startup_steps,
+    # As in ``fit``, so that a run can be repeated alone with its key.
+    parts = jax.vmap(lambda key: jax.random.split(key, 4))(keys)
+    results = begin_and_train(
+        parts[:, 0],
+        parts[:, 3],
+        target,
+        guide,
+        batch,
+        plan,
+        objective,
+        paths=0 if start is None else paths,
     )
-    state, run = eqx.filter_vmap(
-        lambda k, g, t: setup(k, g, t), in_axes=(0, guide_axis, target_axis)
-    )(run_keys, guide, target)
-    axes = eqx.if_array(0)
-    outcome = drive(
-        lambda s, a, b: advance_many(s, a, b, run, axes),
-        state,
-        run,
-        steps=steps,
-        record_every=int(np.asarray(run.record_every)[0]),
-        evaluations_per_step=objective.num_particles,
-        stopping=stopping,
-        reporter=as_reporter(progress),
-        description=description,
-    )
-    results = [
-        _one_result(outcome, run, i, choices, seconds_start) for i in range(len(keys))
-    ]
-    failed = [result for result in results if result.status == "failed"]
-    if failed and throw:
-        raise FitError(failed[0].message, failed[0]) from outcome.error
+    raise_if_failed(results, throw)
     return results
 
 
-def _one_result(
-    outcome: Outcome, run: Run, i: int, choices: dict[str, str], seconds_start: float
-) -> FitResult:
-    part: Outcome = eqx.tree_at(lambda o: o.state, outcome, _first(outcome.state, i))
-    skipped = part.state.num_skipped(part.steps)
-    if part.status == "finished" and skipped > 0.5 * max(part.steps, 1):
-        message = (
-            f"{skipped} of {part.steps} steps had no finite label or gradient; check "
-            "the log density of this run"
-        )
-        part = eqx.tree_at(lambda o: (o.status, o.message), part, ("failed", message))
-    return make_result(part, _first(run, i), dict(choices), seconds_start)
+def begin_and_train(
+    start_keys: PRNGKeyArray,
+    run_keys: PRNGKeyArray,
+    target: AbstractTarget,
+    guide: AbstractGuide,
+    batch: Batch,
+    plan: Plan,
+    objective: AbstractObjective,
+    *,
+    paths: int,
+) -> list[FitResult]:
+    """Place the guides of many runs, each by Newton paths of its own, and train them.
 
-
-def _first(tree: PyTree, i: int = 0) -> PyTree:
-    return jax.tree_util.tree_map(
-        lambda leaf: leaf[i] if eqx.is_array(leaf) else leaf, tree
+    Args:
+        start_keys: Keys of the starts.
+        run_keys: Keys of the runs.
+        target: The target.
+        guide: The guide.
+        batch: What has a leading axis of runs.
+        plan: What the user asked for.
+        objective: The objective.
+        paths: Paths per run; none for guides that begin as given.
+    """
+    began = time.perf_counter()
+    one_guide, one_target = batch.one(0, guide, target)
+    startup_steps = int(STARTUP_SHARE * plan.steps) if paths else 0
+    words = "the guide as given"
+    if paths and _can_climb(one_guide, one_target):
+        guide = _placed_by_newton(start_keys, guide, target, paths, batch)
+        batch = dataclasses.replace(batch, guide=True)
+        words, startup_steps = f"the best of {paths} Newton path(s)", 0
+    elif paths:
+        words = "alpha by label ESS"
+    seconds_start = time.perf_counter() - began
+    results = train(
+        run_keys,
+        target,
+        guide,
+        plan,
+        objective=objective,
+        startup_steps=startup_steps,
+        batch=batch,
     )
+    return [
+        dataclasses.replace(r, choices={"start": words}, seconds_start=seconds_start)
+        for r in results
+    ]
 
 
-def _newton_possible(guide: AbstractGuide, target: AbstractTarget) -> bool:
+@eqx.filter_jit
+def _placed_by_newton(keys, guide, target, paths: int, batch: Batch) -> AbstractGuide:
+    climb = functools.partial(place_by_newton, paths=paths)
+    return eqx.filter_vmap(climb, in_axes=(0, *batch.axes()))(keys, guide, target)
+
+
+def _can_climb(guide: AbstractGuide, target: AbstractTarget) -> bool:
     return (
         target.has_gradient
         and not target.amortised
         and target.structure.size <= MAX_NEWTON_DIM
-        and can_be_placed(guide)
+        and guide.can_be_matched
     )
-
-
-def _split_each(keys: PRNGKeyArray) -> tuple[PRNGKeyArray, PRNGKeyArray]:
-    # As in ``fit``, so that a run can be repeated alone with its key.
-    parts = jax.vmap(lambda k: jax.random.split(k, 4))(keys)
-    return parts[:, 0], parts[:, 3]
-
-
-def _checked_keys(keys: Any) -> PRNGKeyArray:
-    is_array = isinstance(keys, jax.Array)
-    if is_array and keys.dtype == jnp.uint32 and keys.ndim == 2:
-        keys = jax.random.wrap_key_data(keys)
-    if not (
-        is_array and jnp.issubdtype(keys.dtype, jax.dtypes.prng_key) and keys.ndim == 1
-    ):
-        raise TypeError(
-            "keys: expected an array of keys, e.g. "
-            "jax.random.split(jax.random.key(0), 10)."
-        )
-    return keys

@@ -9,6 +9,7 @@ from jaxtyping import Array, PRNGKeyArray
 from softcvi.diagnostics import (
     ChainCheck,
     Evidence,
+    SearchEvidence,
     Verdict,
     WeightEvidence,
     judge,
@@ -16,11 +17,15 @@ from softcvi.diagnostics import (
     short_chains,
     summarise,
 )
+from softcvi.fitting._compare import missed_mass, quality_of
 from softcvi.fitting._history import History
 from softcvi.posterior import ImportanceSample, Posterior
+from softcvi.starts import StartReport
 
-_CHECK_DRAWS = 4000
+CHECK_DRAWS = 4000
+_CHECK_SEED = 20_25
 _CHAIN_DIM = 200
+_LEVELS = {"not trusted": 0, "caution": 1, "trusted": 2}
 
 
 class FitError(RuntimeError):
@@ -54,8 +59,11 @@ class FitResult:
         seconds_start: Time of the start before the loop.
         seconds_compile: Time of compilation.
         seconds_run: Time of the loop.
-        choices: What the program chose, and why, by name.
+        choices: What the program chose and tried, and why, by name; for people.
         uses_labels: Whether the objective ranks particles by labels.
+        start: What the start found about the posterior, all modes included; None if
+            there was none.
+        error: The exception of a failed run.
 
     Example:
         >>> import jax, jax.numpy as jnp, softcvi
@@ -78,11 +86,13 @@ class FitResult:
     seconds_run: float
     choices: dict[str, str] = dataclasses.field(default_factory=dict)
     uses_labels: bool = True
+    start: StartReport | None = None
+    error: Exception | None = None
 
     @functools.cached_property
     def importance(self) -> ImportanceSample:
         """Weighted draws behind the verdict and the summary."""
-        return self.posterior.importance(jax.random.key(20_25), _CHECK_DRAWS)
+        return self.posterior.importance(jax.random.key(_CHECK_SEED), CHECK_DRAWS)
 
     @functools.cached_property
     def verdict(self) -> Verdict:
@@ -106,6 +116,7 @@ class FitResult:
             drift=settled_drift(self.history.elbo),
             weights=WeightEvidence.of(self.importance),
             chains=self._chain_check(),
+            search=self._search(),
         )
 
     def _chain_check(self) -> ChainCheck | None:
@@ -115,7 +126,19 @@ class FitResult:
             return None
         if target.structure.size > _CHAIN_DIM:
             return None
-        return short_chains(jax.random.key(20_25), self.posterior, self.importance)
+        key = jax.random.key(_CHECK_SEED)
+        return short_chains(key, self.posterior, self.importance)
+
+    def _search(self) -> SearchEvidence | None:
+        """How far was looked, with the mass of modes that the answer leaves out."""
+        if self.start is None or self.start.search is None:
+            return None
+        found = self.start.search
+        missed = missed_mass(self.start.modes, self.importance)
+        missing = max(found.missing_mass or 0.0, missed)
+        if missing == 0.0:
+            return found
+        return dataclasses.replace(found, missing_mass=missing)
 
     @property
     def has_usable_weights(self) -> bool:
@@ -132,6 +155,17 @@ class FitResult:
         if self.has_usable_weights:
             return self.posterior.resample(key, n)
         return self.posterior.sample(key, n)
+
+    @property
+    def rank(self) -> tuple[int, float, float]:
+        """How good the answer is, to compare answers about one posterior by.
+
+        The verdict first, then the effective number of draws where weights can be used,
+        then the ELBO.
+        """
+        ess = self.importance.ess if self.has_usable_weights else 1.0
+        elbo = quality_of(self.importance).elbo
+        return _LEVELS[self.verdict.level], ess, elbo
 
     @property
     def khat(self) -> float:

@@ -1,6 +1,7 @@
 """Stopping rules: objects that the host asks between chunks."""
 
 from abc import abstractmethod
+from typing import ClassVar
 
 import equinox as eqx
 import numpy as np
@@ -36,6 +37,12 @@ class Progress(eqx.Module):
 class AbstractStoppingRule(eqx.Module):
     """Decides between chunks whether a fit has gone far enough.
 
+    A rule is asked at the same steps in equal runs, so that they stop at the same one.
+
+    Attributes:
+        follows_clock: Whether the rule looks at the time: it is then asked at every
+            opportunity, even while the model is being evaluated.
+
     Example:
         >>> import softcvi
         >>> class ExcessBelow(softcvi.fitting.AbstractStoppingRule):
@@ -47,6 +54,8 @@ class AbstractStoppingRule(eqx.Module):
         >>> ExcessBelow().limit
         0.01
     """
+
+    follows_clock: ClassVar[bool] = False
 
     @abstractmethod
     def reason(self, progress: Progress) -> str | None:
@@ -64,6 +73,8 @@ class Never(AbstractStoppingRule):
         >>> import softcvi
         >>> rule = softcvi.fitting.Never()
     """
+
+    follows_clock: ClassVar[bool] = True  # no need to be asked at fixed steps
 
     def reason(self, progress: Progress) -> str | None:
         return None
@@ -113,6 +124,8 @@ class Plateau(AbstractStoppingRule):
 class TimeLimit(AbstractStoppingRule):
     """Stop after a wall time, compilation not counted.
 
+    Steps that take much longer than those before (a model that hangs) are given up.
+
     Args:
         seconds: The limit.
 
@@ -120,6 +133,8 @@ class TimeLimit(AbstractStoppingRule):
         >>> import softcvi
         >>> rule = softcvi.fitting.TimeLimit(30.0)
     """
+
+    follows_clock: ClassVar[bool] = True
 
     seconds: float
 

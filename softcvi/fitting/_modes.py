@@ -7,10 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from softcvi.fitting._many import fit_many
+from softcvi.fitting._begin import placed
+from softcvi.fitting._many import begin_and_train
 from softcvi.fitting._result import FitResult
+from softcvi.fitting._state import Batch
+from softcvi.fitting._train import Plan, raise_if_failed
 from softcvi.guides import AbstractGuide, MixtureGuide
+from softcvi.objectives import AbstractObjective
 from softcvi.posterior import Posterior
+from softcvi.starts import AbstractStart, Explore, NoStart
 from softcvi.targets import AbstractTarget
 
 _FAR = 4.0
@@ -22,29 +27,46 @@ def fit_from_starts(
     target: AbstractTarget,
     guide: AbstractGuide,
     starts: int,
-    **arguments,
+    start: AbstractStart,
+    plan: Plan,
+    objective: AbstractObjective,
 ) -> FitResult:
     """Fit from several starts in one program; the best, or a mixture of modes."""
+    is_auto = isinstance(start, Explore)
+    if not (is_auto or isinstance(start, NoStart)):
+        guide = placed(key, target, guide, start, objective).candidates[0].guide
     keys = jax.random.split(key, starts)
-    results = fit_many(keys, target, guide, paths=1, **arguments)
-    usable = [r for r in results if r.status != "failed"] or results
+    parts = jax.vmap(lambda key: jax.random.split(key, 4))(keys)
+    batch = Batch(starts, guide=False, target=False)
+    results = begin_and_train(
+        parts[:, 0],
+        parts[:, 3],
+        target,
+        guide,
+        batch,
+        plan,
+        objective,
+        paths=1 if is_auto else 0,
+    )
+    usable = [r for r in results if r.status != "failed"]
+    if not usable:
+        raise_if_failed(results, plan.throw)
+        return results[0]
     evidence = np.array([r.importance.log_evidence for r in usable])
     ranked = [usable[i] for i in np.argsort(-evidence)]
     best = ranked[0]
     modes = _distinct(ranked)
     if len(modes) == 1:
-        best.choices["starts"] = f"{starts} starts, all in one place or negligible"
-        return best
+        words = f"{starts} starts, all in one place or negligible"
+        return dataclasses.replace(best, choices={**best.choices, "starts": words})
     logits = jnp.asarray([r.importance.log_evidence for r in modes])
     merged = MixtureGuide([r.posterior.guide for r in modes], logits - jnp.max(logits))
     weights = ", ".join(f"{w:.2f}" for w in np.asarray(merged.weights))
+    words = f"{starts} starts found {len(modes)} modes, weights {weights}"
     return dataclasses.replace(
         best,
         posterior=Posterior(merged, best.posterior.target),
-        choices={
-            **best.choices,
-            "starts": f"{starts} starts found {len(modes)} modes, weights {weights}",
-        },
+        choices={**best.choices, "starts": words},
     )
 
 

@@ -1,0 +1,111 @@
+"""Comparing answers about one posterior: start and end, modes found and modes kept."""
+
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from softcvi.posterior import ImportanceSample
+from softcvi.starts import Moments
+
+# With fewer effective draws than this, their number is chance, and the ELBO decides.
+_FEW_EFFECTIVE = 20
+_SURE = 3.0
+_LOWER_SHARE = 0.9
+# A mode is in the answer if draws near it have a fifth of the mass that it should have.
+_KEPT_SHARE = 0.2
+# Near: the square of the distance within so many standard deviations of its mean.
+_NEAR = 5.0
+
+
+class Quality(NamedTuple):
+    """How well a guide fits, by weighted draws.
+
+    Attributes:
+        elbo: Mean log ratio of posterior and guide.
+        error: Its standard error.
+        ess: Effective number of weighted draws.
+    """
+
+    elbo: float
+    error: float
+    ess: float
+
+
+def quality(log_ratios: Float[np.ndarray, " n"]) -> Quality:
+    """Read log ratios ``log p - log q`` at draws of a guide.
+
+    Example:
+        >>> import numpy as np
+        >>> quality(np.zeros(100))
+        Quality(elbo=0.0, error=0.0, ess=100.0)
+    """
+    ratios = np.asarray(log_ratios, np.float64)
+    ratios = np.where(np.isfinite(ratios), ratios, -np.inf)
+    top = np.max(ratios, initial=-np.inf)
+    if not np.isfinite(top):
+        return Quality(-np.inf, 0.0, 0.0)
+    weights = np.exp(ratios - top)
+    ess = float(np.sum(weights) ** 2 / np.sum(weights**2))
+    if not np.all(np.isfinite(ratios)):
+        return Quality(-np.inf, 0.0, ess)
+    error = float(np.std(ratios) / np.sqrt(ratios.size))
+    return Quality(float(np.mean(ratios)), error, ess)
+
+
+def quality_of(sample: ImportanceSample) -> Quality:
+    """Read weighted draws."""
+    return quality(np.asarray(sample.log_p) - np.asarray(sample.log_q))
+
+
+def is_worse(end: Quality, start: Quality) -> bool:
+    """Whether the end of a fit is worse than its start, beyond doubt.
+
+    Both the ELBO and the effective number of draws must have fallen: a guide fitted by
+    the forward divergence has a lower ELBO than the best, and better weights.
+
+    Example:
+        >>> is_worse(Quality(-9.0, 0.1, 50.0), Quality(-1.0, 0.1, 900.0))
+        True
+    """
+    if not start.elbo - end.elbo > _SURE * np.hypot(start.error, end.error):
+        return False
+    if max(start.ess, end.ess) < _FEW_EFFECTIVE:
+        return True
+    return end.ess < _LOWER_SHARE * start.ess
+
+
+def missed_mass(modes: tuple[Moments, ...], sample: ImportanceSample) -> float:
+    """Share of the mass of the modes that a start found in those no draw is near.
+
+    Args:
+        modes: What the start found, best first.
+        sample: Weighted draws of the answer.
+    """
+    evidence = [mode.log_evidence for mode in modes]
+    known = np.array([-np.inf if e is None else e for e in evidence], np.float64)
+    if len(modes) < 2 or sample.particles is None or not np.isfinite(known).any():
+        return 0.0
+    shares = np.exp(known - np.max(known))
+    shares = shares / np.sum(shares)
+    leaves = map(np.asarray, jax.tree_util.tree_leaves(sample.particles))
+    vectors = np.concatenate([leaf.reshape(len(leaf), -1) for leaf in leaves], axis=1)
+    weights = np.exp(sample.log_weights)
+    missed = 0.0
+    for mode, share in zip(modes, shares, strict=True):
+        near = _squared_distance(vectors, mode)
+        size = vectors.shape[1]
+        held = weights @ (near < size + _NEAR * np.sqrt(2 * size))
+        if held < _KEPT_SHARE * share:
+            missed += float(share)
+    return missed
+
+
+def _squared_distance(
+    vectors: Float[np.ndarray, "n d"], mode: Moments
+) -> Float[np.ndarray, " n"]:
+    centred = vectors.astype(np.float64) - mode.mean
+    if mode.covariance is None:
+        return np.sum((centred / mode.deviations) ** 2, axis=1)
+    return np.sum(np.linalg.solve(mode.covariance, centred.T).T * centred, axis=1)

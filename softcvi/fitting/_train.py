@@ -1,0 +1,179 @@
+"""Training: from a guide at its start to a result, for one fit or many at once."""
+
+import dataclasses
+from typing import Any
+
+import jax
+from jaxtyping import PRNGKeyArray
+
+from softcvi.fitting._checks import explain_nothing_usable
+from softcvi.fitting._compare import is_worse, quality_of
+from softcvi.fitting._drive import Host, Outcome, drive
+from softcvi.fitting._history import History
+from softcvi.fitting._loop import advance_many, advance_one
+from softcvi.fitting._optimizer import as_optimizer
+from softcvi.fitting._result import CHECK_DRAWS, FitError, FitResult
+from softcvi.fitting._state import Batch, LoopState, Run, prepare, taken
+from softcvi.guides import AbstractGuide
+from softcvi.objectives import AbstractObjective
+from softcvi.posterior import Posterior
+from softcvi.targets import AbstractTarget
+
+_DEGENERATE_LABELS = 1.15
+# A fit with fewer usable steps than this share has failed.
+_USABLE_SHARE = 0.5
+# Draws to compare start and end by: of many fits, and of a model that is called back.
+_FEW_DRAWS = 500
+# Other draws than those of the verdict, which must have been used for nothing before.
+_COMPARE_SEED = 20_24
+
+
+@dataclasses.dataclass
+class Plan:
+    """What is the same for every guide that a fit tries.
+
+    Attributes:
+        steps: Steps that the user asked for.
+        learning_rate: Peak rate, if the user gave one.
+        optimizer: The user's optimiser, if there is one.
+        host: Stopping rule, reporter and checkpoint.
+        throw: Whether a failed fit raises.
+    """
+
+    steps: int
+    learning_rate: float | None
+    optimizer: Any
+    host: Host
+    throw: bool
+
+
+def train(
+    key: PRNGKeyArray,
+    target: AbstractTarget,
+    guide: AbstractGuide,
+    plan: Plan,
+    *,
+    objective: AbstractObjective,
+    startup_steps: int,
+    batch: Batch | None = None,
+) -> list[FitResult]:
+    """Train a guide from where it is; one result per run.
+
+    Args:
+        key: Random key; with ``batch`` one per run.
+        target: The target.
+        guide: The guide at its start.
+        plan: What the user asked for.
+        objective: The objective.
+        startup_steps: Steps in which alpha follows label ESS.
+        batch: For many fits at once, what has a leading axis of runs.
+    """
+    steps = plan.host.stopping.limit_steps(plan.steps, objective.num_particles)
+    optimizer = as_optimizer(
+        plan.optimizer, plan.learning_rate, guide.suggested_rate, guide.suggested_clip
+    )
+    first, run = prepare(
+        key, guide, target, objective, optimizer, steps, startup_steps, batch
+    )
+
+    def advance(state: LoopState, start: jax.Array, stop: jax.Array) -> LoopState:
+        if batch is None:
+            return advance_one(state, start, stop, run)
+        return advance_many(state, start, stop, run, batch)
+
+    def refuse() -> str:
+        one_guide, one_target = (
+            (guide, target) if batch is None else batch.one(0, guide, target)
+        )
+        return explain_nothing_usable(jax.random.key(0), one_guide, one_target)
+
+    outcome = drive(
+        advance,
+        first,
+        run,
+        plan.host,
+        evaluations_per_step=objective.num_particles,
+        refuse=refuse,
+    )
+    if batch is None:
+        return [_result(outcome, first, outcome.state, run, CHECK_DRAWS)]
+    return [
+        _result(
+            outcome,
+            taken(first, i),
+            taken(outcome.state, i),
+            run.one(i, batch),
+            _FEW_DRAWS,
+        )
+        for i in range(batch.runs)
+    ]
+
+
+def raise_if_failed(results: list[FitResult], throw: bool) -> None:
+    """Raise ``FitError`` for the first failed run, if that was asked for."""
+    failed = [result for result in results if result.status == "failed"]
+    if failed and throw:
+        raise FitError(failed[0].message, failed[0]) from failed[0].error
+
+
+def _result(
+    outcome: Outcome, first: LoopState, last: LoopState, run: Run, num_draws: int
+) -> FitResult:
+    """Put the fitted parameters back into guide and target, and read the history."""
+    history = History.from_sums(last.history, int(run.record_every), outcome.steps)
+    num_particles = run.objective.num_particles
+    skipped = outcome.steps - last.num_usable
+    status, message = outcome.status, outcome.message
+    if status != "failed" and skipped > (1 - _USABLE_SHARE) * max(outcome.steps, 1):
+        status, message = (
+            "failed",
+            f"{skipped} of {outcome.steps} steps had no finite label or gradient; "
+            "check the log density of this run",
+        )
+    label_ess = history.last()["label_ess"] if outcome.steps else float("nan")
+    uses_labels = run.objective.uses_labels
+    if uses_labels and num_particles >= 4 and label_ess < _DEGENERATE_LABELS:
+        message += (
+            f"; label ESS stayed at {label_ess:.2f} of {num_particles}: one particle "
+            "takes all the weight: use a richer guide (low_rank, full_rank, a flow) or "
+            "more particles"
+        )
+    end = Posterior(*run.unpack(last.params))
+    if status in ("finished", "stopped") and not outcome.abandoned:
+        start = Posterior(*run.unpack(first.params))
+        end, note = _better(start, end, num_draws)
+        message += note
+    return FitResult(
+        posterior=end,
+        status=status,
+        message=message,
+        history=history,
+        steps=outcome.steps,
+        num_particles=num_particles,
+        num_bad_densities=last.num_bad,
+        num_skipped_steps=skipped,
+        seconds_start=0.0,
+        seconds_compile=outcome.seconds_compile,
+        seconds_run=outcome.seconds_run,
+        uses_labels=uses_labels,
+        error=outcome.error,
+    )
+
+
+def _better(start: Posterior, end: Posterior, num_draws: int) -> tuple[Posterior, str]:
+    """The end of a fit, or its start where that is better, and what to say of it."""
+    target = end.target
+    assert target is not None  # a fit has one
+    # All data at once can be far more than the whole fit has read.
+    if target.amortised or target.draw_data(jax.random.key(0)) is not None:
+        return end, ""
+    draws = num_draws if target.has_gradient else min(num_draws, _FEW_DRAWS)
+    key = jax.random.key(_COMPARE_SEED)
+    before, after = (quality_of(p.importance(key, draws)) for p in (start, end))
+    if not is_worse(after, before):
+        return end, ""
+    note = (
+        f"; training made the guide worse (ELBO {before.elbo:.2f} before, "
+        f"{after.elbo:.2f} after): the guide as it was before is kept"
+    )
+    return start, note
