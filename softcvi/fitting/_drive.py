@@ -233,6 +233,8 @@ class _Loop:
         return None
 
     def _why_not_to_wait(self) -> str | None:
+        if self.interruptible.presses > 1:
+            raise KeyboardInterrupt
         if self.interruptible.presses:
             return "Ctrl-C"
         rule = self._host.stopping

@@ -25,8 +25,8 @@ class Interruptible:
     """Remember Ctrl-C instead of raising wherever Python happens to be.
 
     An exception raised inside another library's callback or finaliser would be
-    swallowed there. A second Ctrl-C raises at once. Outside the main thread, and where
-    the program has its own handler, signals are left alone.
+    swallowed there. After a second one nothing is waited for. Outside the main thread,
+    and where the program has its own handler, signals are left alone.
 
     Example:
         >>> with Interruptible() as interruptible:
@@ -50,7 +50,8 @@ class Interruptible:
 
     def _remember(self, signum: int, frame: FrameType | None) -> None:
         self.presses += 1
-        if self.presses > 1:
+        # Who waits asks for the number; this is for when nobody does.
+        if self.presses > 2:
             raise KeyboardInterrupt
 
     def check(self) -> None:

@@ -100,7 +100,8 @@ class Batch(eqx.Module):
 
     def axes(self) -> tuple[Any, Any]:
         """The axes of guide and target, leaf by leaf."""
-        return tuple(eqx.if_array(0) if own else None for own in self._own)
+        guide, target = (eqx.if_array(0) if own else None for own in self._own)
+        return guide, target
 
     def one(self, i: int, guide: PyTree, target: PyTree) -> tuple[PyTree, PyTree]:
         """Guide and target of one run."""

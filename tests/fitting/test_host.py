@@ -1,0 +1,105 @@
+"""The host beside the compiled loop: equal histories, time limits, Ctrl-C."""
+
+import os
+import signal
+import threading
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import softcvi
+from softcvi import fitting
+from softcvi.fitting import _drive
+
+
+def test_equal_runs_have_equal_histories_whatever_the_clock(quick, monkeypatch):
+    whole = quick(steps=3000)
+    monkeypatch.setattr(_drive, "_CHUNK_SECONDS", 1e-4)
+    pieces = quick(steps=3000)
+    for name in ("step", "excess", "label_ess", "elbo"):
+        np.testing.assert_array_equal(
+            getattr(whole.history, name), getattr(pieces.history, name)
+        )
+
+
+def test_equal_runs_stop_at_the_same_step(quick, monkeypatch):
+    rule = fitting.Plateau(window=0.1)
+    first = quick(steps=20_000, stopping=rule)
+    monkeypatch.setattr(_drive, "_CHUNK_SECONDS", 0.01)
+    assert quick(steps=20_000, stopping=rule).steps == first.steps < 20_000
+
+
+@pytest.fixture
+def hanging():
+    """A model that does not come back from one evaluation, until it is let go."""
+    let_go, calls = threading.Event(), []
+
+    def density(x):
+        calls.append(1)
+        if len(calls) > 40:
+            for press in presses:
+                press_ctrl_c(press)
+            let_go.wait(120)
+        return np.asarray(-0.5 * np.sum((np.asarray(x) - 1.0) ** 2, -1), np.float32)
+
+    def log_prob(x):
+        shape = jax.ShapeDtypeStruct((), jnp.float32)
+        return jax.pure_callback(density, shape, x, vmap_method="broadcast_all")
+
+    presses: list[float] = []
+    yield softcvi.DensityTarget(log_prob, np.zeros(2, np.float32)), presses
+    let_go.set()
+
+
+def press_ctrl_c(after):
+    threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+
+def test_a_time_limit_ends_a_fit_whose_model_hangs(hanging):
+    target, _ = hanging
+    guide = softcvi.guides.mean_field(target)
+    began = time.monotonic()
+    result = softcvi.fit(
+        jax.random.key(0),
+        target,
+        guide,
+        start=None,
+        progress=False,
+        stopping=fitting.TimeLimit(1.0),
+    )
+    assert time.monotonic() - began < 30
+    assert result.status == "stopped"
+    assert "time limit of 1 s" in result.message
+    assert "did not return" in result.message
+    assert 0 < result.steps <= 41
+
+
+def test_one_ctrl_c_is_noticed_while_the_model_hangs(hanging):
+    target, presses = hanging
+    presses += [0.2]
+    guide = softcvi.guides.mean_field(target)
+    result = softcvi.fit(jax.random.key(0), target, guide, start=None, progress=False)
+    assert result.status == "interrupted"
+    assert "Ctrl-C" in result.message
+    assert result.steps > 0
+
+
+def test_a_second_ctrl_c_ends_at_once(hanging):
+    target, presses = hanging
+    presses += [0.2, 0.5]
+    guide = softcvi.guides.mean_field(target)
+    with pytest.raises(KeyboardInterrupt):
+        softcvi.fit(jax.random.key(0), target, guide, start=None, progress=False)
+
+
+def test_the_loop_keeps_the_callers_precision():
+    with jax.enable_x64(True):
+        target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), np.zeros(2))
+        guide = softcvi.guides.mean_field(target)
+        result = softcvi.fit(
+            jax.random.key(0), target, guide, steps=50, start=None, progress=False
+        )
+        assert result.posterior.guide.distribution.loc.dtype == jnp.float64
