@@ -113,7 +113,9 @@ target = softcvi.DensityTarget(
     lambda t: -0.5 * jnp.sum((t["x"] - data) ** 2) - jnp.sum(jax.nn.softplus(t["x"])),
     {"x": np.zeros(5, np.float32)},
 )
-flow = softcvi.guides.spline_flow(jax.random.key(0), target, layers=1, width=4, knots=3)
+flow = softcvi.guides.spline_flow(
+    target, key=jax.random.key(0), layers=1, width=4, knots=3
+)
 for guide in (softcvi.guides.full_rank(target), flow):
     path = f"{sys.argv[1]}/{type(guide.distribution).__name__}"
     softcvi.fit(
