@@ -25,9 +25,9 @@ def to_arviz(
 
     Groups: ``posterior``; ``sample_stats`` with ``log_p``, ``log_q``, ``log_weight``
     (Pareto smoothed, normalised) and the attribute ``khat``; for a model of
-    ``from_numpyro``, ``from_pymc`` or ``from_stan`` also ``log_likelihood``,
-    ``posterior_predictive`` and ``observed_data``, with dimensions named after the
-    plates. All draws are one chain: they are independent.
+    ``from_numpyro`` or ``from_pymc`` also ``log_likelihood``, ``posterior_predictive``
+    and ``observed_data``, with dimensions named after the plates. All draws are one
+    chain: they are independent.
 
     Args:
         posterior: A fitted posterior (a ``FitResult`` works too). Without its target
@@ -90,10 +90,6 @@ def to_arviz(
             replicates = over_draws(target.predict, keys, sample.draws)
             groups["posterior_predictive"] = replicates
         constant["observed_data"] = target.observed_data()
-        elsewhere = target.in_other_groups()
-        groups["posterior"] = {
-            name: v for name, v in sample.draws.items() if name not in elsewhere
-        }
     facts = {"khat": khat, "log_evidence": sample.log_evidence}
     return _tree(
         arviz_base,

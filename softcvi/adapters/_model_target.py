@@ -27,10 +27,6 @@ class AbstractModelTarget(AbstractTarget):
         """One replicate of the observed sites, for one draw."""
         return {}
 
-    def in_other_groups(self) -> frozenset[str]:
-        """Names of a draw that are no parameters but likelihoods or replicates."""
-        return frozenset()
-
     def dims(self) -> dict[str, list[str]]:
         """Names of the dimensions of each site, as far as the model names them."""
         return {}

@@ -54,16 +54,25 @@ class BridgeStanProgram(AbstractProgram):
                     gradients[i] = gradient
         return values, gradients
 
-    def constrain(self, rows: Rows, seed: int) -> np.ndarray:
+    def constrain(self, rows: Rows, seeds: np.ndarray) -> np.ndarray:
         rows = _contiguous(rows)
         out = np.full((len(rows), sum(map(len, self.names))), np.nan)
         include: dict[str, Any] = {"include_tp": True, "include_gq": True}
         for i, row in enumerate(rows):
             if self.names[2]:
-                bits = zlib.crc32(row.tobytes(), seed & 0xFFFFFFFF)
+                bits = zlib.crc32(row.tobytes(), int(seeds[i]) & 0xFFFFFFFF)
                 include["rng"] = self._model.new_rng(bits)
             try:
                 out[i] = self._model.param_constrain(row, **include)
+            except RuntimeError as error:
+                self._note(error)
+        return out
+
+    def unconstrain(self, parameters: np.ndarray) -> Rows:
+        out = np.full((len(parameters), self.size), np.nan)
+        for i, row in enumerate(_contiguous(parameters)):
+            try:
+                out[i] = self._model.param_unconstrain(row)
             except RuntimeError as error:
                 self._note(error)
         return out

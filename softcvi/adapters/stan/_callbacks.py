@@ -40,12 +40,14 @@ def log_density_of(program: AbstractProgram) -> Callable[[Float[Array, " d"]], S
         ...     def log_density_and_gradient(self, rows):
         ...         return self.log_density(rows), -rows
         ...
-        ...     def constrain(self, rows, seed):
+        ...     def constrain(self, rows, seeds):
         ...         return rows
+        ...
+        ...     def unconstrain(self, parameters):
+        ...         return parameters
         >>> jax.grad(log_density_of(Normal()))(jnp.array([1.0, 2.0])).tolist()
         [-1.0, -2.0]
     """
-
     host = _OnRows(program)
 
     @jax.custom_jvp

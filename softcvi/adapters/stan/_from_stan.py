@@ -5,7 +5,7 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from softcvi.adapters._extras import require
 from softcvi.adapters.stan._bridgestan import BridgeStanProgram
@@ -16,6 +16,18 @@ from softcvi.adapters.stan._program import AbstractProgram
 from softcvi.adapters.stan._source import Source, as_source
 from softcvi.adapters.stan._stanc import httpstan_folder, translate
 from softcvi.adapters.stan._target import StanTarget
+
+
+class Opened(NamedTuple):
+    """A program with its data, and the types of its parameters where known.
+
+    Example:
+        >>> Opened._fields
+        ('program', 'types')
+    """
+
+    program: AbstractProgram
+    types: dict[str, str]
 
 
 class AbstractEngine(ABC):
@@ -30,7 +42,7 @@ class AbstractEngine(ABC):
     @abstractmethod
     def open(
         self, source: Source, data: Mapping[str, Any], seed: int, progress: bool
-    ) -> AbstractProgram:
+    ) -> Opened:
         """Compile the program, unless that was done before, and give it its data."""
 
 
@@ -53,13 +65,13 @@ class Httpstan(AbstractEngine):
 
     def open(
         self, source: Source, data: Mapping[str, Any], seed: int, progress: bool
-    ) -> AbstractProgram:
+    ) -> Opened:
         translated = translate(source)
         text = as_json(data, translated.inputs)
         path = build(
             translated.cpp, source.name, optimize=self.optimize, progress=progress
         )
-        return Library(path, text, seed)
+        return Opened(Library(path, text, seed), translated.types)
 
 
 class BridgeStan(AbstractEngine):
@@ -72,7 +84,7 @@ class BridgeStan(AbstractEngine):
 
     def open(
         self, source: Source, data: Mapping[str, Any], seed: int, progress: bool
-    ) -> AbstractProgram:
+    ) -> Opened:
         bridgestan = require("bridgestan", "stan")
         with tempfile.TemporaryDirectory(prefix="softcvi-stan-") as temporary:
             folder = source.folder or Path(temporary)
@@ -81,7 +93,7 @@ class BridgeStan(AbstractEngine):
                 path.write_text(source.text)
             library = bridgestan.compile_model(path)
             model = bridgestan.StanModel(library, as_json(data, None), seed=seed)
-        return BridgeStanProgram(model)
+        return Opened(BridgeStanProgram(model), {})
 
 
 def from_stan(
@@ -125,11 +137,11 @@ def from_stan(
     values = read_data(data)
     engine = _installed_engine() if engine is None else engine
     opened = engine.open(source, values, seed, progress)
-    if opened.size == 0:
+    if opened.program.size == 0:
         raise ValueError(
             f"program: {source.name} has no parameters, so that there is no posterior."
         )
-    return StanTarget(opened, values, seed=seed)
+    return StanTarget(opened.program, values, types=opened.types, seed=seed)
 
 
 def _installed_engine() -> AbstractEngine:

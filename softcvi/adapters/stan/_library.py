@@ -64,31 +64,29 @@ class Library(AbstractProgram):
         self._evaluate(rows, values, gradients)
         return values, gradients
 
-    def constrain(self, rows: Rows, seed: int) -> np.ndarray:
+    def constrain(self, rows: Rows, seeds: np.ndarray) -> np.ndarray:
         rows = self._checked(rows)
+        seeds = np.ascontiguousarray(seeds, np.uint64)
         width = sum(len(block) for block in self.names)
         out = np.empty((len(rows), width))
         self._lib.softcvi_constrain(
             self._handle,
             len(rows),
             _pointer(rows),
-            seed,
-            1,
+            seeds.ctypes.data_as(ctypes.POINTER(ctypes.c_uint64)),
             _pointer(out),
             width,
             self._num_threads(len(rows)),
         )
         return out
 
-    def unconstrain(self, values: np.ndarray) -> np.ndarray:
-        """The unconstrained vector of constrained parameters, in order of names."""
-        values = np.ascontiguousarray(values, np.float64)
-        out = np.empty(self.size)
-        failed = self._lib.softcvi_unconstrain(
-            self._handle, _pointer(values), len(values), _pointer(out)
+    def unconstrain(self, parameters: np.ndarray) -> Rows:
+        parameters = np.ascontiguousarray(parameters, np.float64)
+        rows, width = parameters.shape
+        out = np.empty((rows, self.size))
+        self._lib.softcvi_unconstrain(
+            self._handle, rows, _pointer(parameters), width, _pointer(out)
         )
-        if failed:
-            raise ValueError(f"values: Stan refused them: {self.last_rejection}")
         return out
 
     def _evaluate(self, rows: Rows, values, gradients) -> None:
@@ -139,6 +137,7 @@ def _declared(lib: ctypes.CDLL) -> ctypes.CDLL:
     """The library with argument types, without which pointers lose their upper half."""
     size, double = ctypes.c_size_t, ctypes.POINTER(ctypes.c_double)
     handle, text = ctypes.c_void_p, ctypes.c_char_p
+    seeds = ctypes.POINTER(ctypes.c_uint64)
     declarations: dict[str, tuple[Any, list[Any]]] = {
         "softcvi_open": (handle, [text, ctypes.c_uint, text, size]),
         "softcvi_close": (None, [handle]),
@@ -151,9 +150,12 @@ def _declared(lib: ctypes.CDLL) -> ctypes.CDLL:
         ),
         "softcvi_constrain": (
             ctypes.c_int64,
-            [handle, size, double, ctypes.c_uint64, ctypes.c_int, double, size, size],
+            [handle, size, double, seeds, double, size, size],
         ),
-        "softcvi_unconstrain": (ctypes.c_int, [handle, double, size, double]),
+        "softcvi_unconstrain": (
+            ctypes.c_int64,
+            [handle, size, double, size, double],
+        ),
     }
     for name, (result, arguments) in declarations.items():
         function = lib[name]

@@ -1,9 +1,11 @@
 """What every engine offers: one Stan program with its data, evaluated row by row."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 # Rows of unconstrained parameters, an array of doubles of shape (n, d).
 Rows = np.ndarray
@@ -35,8 +37,11 @@ class AbstractProgram(ABC):
         ...     def log_density_and_gradient(self, rows):
         ...         return self.log_density(rows), -rows
         ...
-        ...     def constrain(self, rows, seed):
+        ...     def constrain(self, rows, seeds):
         ...         return rows
+        ...
+        ...     def unconstrain(self, parameters):
+        ...         return parameters
         >>> Normal().log_density(np.ones((2, 1))).tolist()
         [-0.5, -0.5]
     """
@@ -55,11 +60,15 @@ class AbstractProgram(ABC):
         """Log densities and their gradients, which are zero where Stan rejects."""
 
     @abstractmethod
-    def constrain(self, rows: Rows, seed: int) -> np.ndarray:
+    def constrain(self, rows: Rows, seeds: np.ndarray) -> np.ndarray:
         """All values in the order of ``names``; NaN where Stan fails.
 
-        Random generated quantities depend on the row and the seed alone.
+        Random generated quantities depend on the row and its seed alone.
         """
+
+    @abstractmethod
+    def unconstrain(self, parameters: np.ndarray) -> Rows:
+        """Unconstrained vectors from rows of parameters; NaN where Stan fails."""
 
 
 class Layout:
@@ -104,9 +113,16 @@ class Layout:
         """Named arrays from flat values, on the last axis; NumPy or JAX."""
         return {name: values[..., part] for name, part in self._parts.items()}
 
-    def join(self, values) -> np.ndarray:
-        """Flat values of one draw from named arrays."""
-        flat = np.empty(sum(part.size for part in self._parts.values()))
-        for name, part in self._parts.items():
-            flat[part] = np.asarray(values[name], np.float64)
-        return flat
+    def join(self, values: Mapping[str, Array]) -> Array:
+        """Flat values of one draw, from named JAX arrays."""
+        listed = [jnp.reshape(values[name], -1) for name in self._parts]
+        return jnp.concatenate(listed)[np.argsort(self._positions())]
+
+    def join_rows(self, values: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Flat values of many draws, from named NumPy arrays with a leading axis."""
+        parts = [values[name] for name in self._parts]
+        listed = [part.reshape(len(part), -1) for part in parts]
+        return np.concatenate(listed, axis=1)[:, np.argsort(self._positions())]
+
+    def _positions(self) -> np.ndarray:
+        return np.concatenate([part.ravel() for part in self._parts.values()])

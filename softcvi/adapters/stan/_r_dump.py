@@ -87,6 +87,8 @@ class _Reader:
             return calls[word]()
         if word in empty and self.next == "(":
             return self._zeros(empty[word])
+        if word[0] in "\"'":
+            return word[1:-1]
         if word in ("TRUE", "FALSE", "T", "F"):
             return int(word[0] == "T")
         first = _number(word)

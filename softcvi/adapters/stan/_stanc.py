@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from softcvi.adapters.stan._old_syntax import modernised
+from softcvi.adapters.stan._rounding import parameter_types
 from softcvi.adapters.stan._source import Source
 
 _EXTRA = "httpstan is not installed and is needed here: pip install 'softcvi[stan]'."
@@ -27,15 +28,16 @@ class Input(NamedTuple):
 
 
 class Translation(NamedTuple):
-    """What stanc makes of a program: C++, and the data it declares.
+    """What stanc makes of a program: C++, the data it declares, its parameters' types.
 
     Example:
-        >>> Translation("int main;", {"N": Input("int", 0)}).inputs["N"].type
+        >>> Translation("int main;", {"N": Input("int", 0)}, {}).inputs["N"].type
         'int'
     """
 
     cpp: str
     inputs: dict[str, Input]
+    types: dict[str, str]
 
 
 def httpstan_folder() -> Path | None:
@@ -76,7 +78,8 @@ def translate(source: Source) -> Translation:
         name: Input(str(facts["type"]), int(facts.get("dimensions", 0)))
         for name, facts in info["inputs"].items()
     }
-    return Translation(first.stdout, inputs)
+    canonical = _run(source, "--print-canonical").stdout
+    return Translation(first.stdout, inputs, parameter_types(canonical))
 
 
 def _run(source: Source, *options: str) -> subprocess.CompletedProcess:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray, Scalar
@@ -13,9 +14,8 @@ from softcvi.adapters.stan._callbacks import log_density_of
 from softcvi.adapters.stan._groups import Groups, classify
 from softcvi.adapters.stan._host_call import host_call
 from softcvi.adapters.stan._program import AbstractProgram, Layout, Shapes
-from softcvi.targets import AbstractSpace, ModelSpace, Structure
-
-_U = "unconstrained"
+from softcvi.adapters.stan._space import UNCONSTRAINED, StanSpace
+from softcvi.targets import Structure
 
 
 class StanTarget(AbstractModelTarget):
@@ -23,11 +23,15 @@ class StanTarget(AbstractModelTarget):
 
     The fit happens on Stan's unconstrained vector, with Stan's gradients. Draws come
     back by name in the model's own coordinates, with transformed parameters and
-    generated quantities. Log densities are those on the unconstrained scale.
+    generated quantities; only ``log_lik`` and ``y_rep`` and the like are left to
+    ``log_likelihood`` and ``predict``. Log densities are those on the unconstrained
+    scale.
 
     Args:
         program: The compiled program with its data.
         data: Named data, for ArviZ.
+        types: Types of the parameters in the program, which help to go back from
+            draws in single precision.
         seed: Seed of random generated quantities. They depend on it and on the draw.
 
     Example:
@@ -43,8 +47,11 @@ class StanTarget(AbstractModelTarget):
         ...     def log_density_and_gradient(self, rows):
         ...         return self.log_density(rows), -rows
         ...
-        ...     def constrain(self, rows, seed):
+        ...     def constrain(self, rows, seeds):
         ...         return np.exp(rows)
+        ...
+        ...     def unconstrain(self, parameters):
+        ...         return np.log(parameters)
         >>> target = StanTarget(LogNormal())
         >>> float(target.describe({"unconstrained": jnp.zeros(1)})["sigma"])
         1.0
@@ -57,7 +64,7 @@ class StanTarget(AbstractModelTarget):
     seed: int = eqx.field(static=True)
     value: Callable = eqx.field(static=True)
     structure: Structure = eqx.field(static=True)
-    space: AbstractSpace
+    space: StanSpace
     has_gradient: bool = eqx.field(static=True, default=True)
 
     def __init__(
@@ -65,6 +72,7 @@ class StanTarget(AbstractModelTarget):
         program: AbstractProgram,
         data: Mapping[str, Any] | None = None,
         *,
+        types: Mapping[str, str] | None = None,
         seed: int = 0,
     ):
         parameters, transformed, generated = program.names
@@ -75,14 +83,16 @@ class StanTarget(AbstractModelTarget):
         self.data = _Named(data)
         self.seed = seed
         self.value = log_density_of(program)
-        self.structure = Structure({_U: jnp.zeros(program.size)})
-        self.space = ModelSpace()
+        self.structure = Structure({UNCONSTRAINED: jnp.zeros(program.size)})
+        self.space = StanSpace(program, dict(types or {}))
         self.has_gradient = True
 
     @property
     def shapes(self) -> Shapes:
         """Name and shape of every variable of a draw."""
-        return self.layout.shapes
+        groups = (self.groups.log_likelihood, self.groups.predictive)
+        elsewhere = {name for group in groups for name in group.values()}
+        return tuple(item for item in self.layout.shapes if item[0] not in elsewhere)
 
     @property
     def rejections(self) -> int:
@@ -90,31 +100,50 @@ class StanTarget(AbstractModelTarget):
         return self.program.rejections
 
     def log_density(self, particle: dict, data: Any = None) -> Scalar:
-        return self.value(particle[_U])
+        return self.value(particle[UNCONSTRAINED])
 
     def describe(self, x: dict) -> dict[str, Array]:
-        vector = jnp.asarray(x[_U])
-        width = sum(len(block) for block in self.program.names)
-        (flat,) = host_call(self._constrained, ((width,),), vector)
-        return self.layout.split(flat)
-
-    def _constrained(self, x: np.ndarray) -> tuple[np.ndarray]:
-        out = self.program.constrain(x.reshape(-1, x.shape[-1]), self.seed)
-        return (np.asarray(out).reshape(*x.shape[:-1], -1),)
+        vector = jnp.asarray(x[UNCONSTRAINED])
+        (flat,) = host_call(self._values, ((self._width,),), vector)
+        values = self.layout.split(flat)
+        return {name: values[name] for name, _ in self.shapes}
 
     def observed_data(self) -> dict[str, np.ndarray]:
         return {n: np.asarray(self.data.values[n]) for n in self.groups.observed}
 
     def log_likelihood(self, x: dict) -> dict[str, Array]:
-        return {name: x[of] for name, of in self.groups.log_likelihood.items()}
+        return self._generated(x, jnp.zeros(()), self.groups.log_likelihood)
 
     def predict(self, key: PRNGKeyArray, x: dict) -> dict[str, Array]:
-        # Part of the draw already: Stan makes replicates with its other values.
-        return {name: x[of] for name, of in self.groups.predictive.items()}
+        share = jax.random.uniform(key)
+        return self._generated(x, share, self.groups.predictive)
 
-    def in_other_groups(self) -> frozenset[str]:
-        likelihoods, replicates = self.groups.log_likelihood, self.groups.predictive
-        return frozenset([*likelihoods.values(), *replicates.values()])
+    def _generated(self, x: dict, share: Scalar, names: dict[str, str]) -> dict:
+        """Generated quantities of a draw, random ones by a number between 0 and 1."""
+        if not names:
+            return {}
+        flat = self.space.flat(x)
+        given = jnp.append(flat, jnp.asarray(share, flat.dtype))
+        (out,) = host_call(self._values_again, ((self._width,),), given)
+        values = self.layout.split(out)
+        return {name: values[of] for name, of in names.items()}
+
+    @property
+    def _width(self) -> int:
+        return sum(len(block) for block in self.program.names)
+
+    def _values(self, x: np.ndarray) -> tuple[np.ndarray]:
+        rows = x.reshape(-1, x.shape[-1])
+        out = self.program.constrain(rows, np.full(len(rows), self.seed, np.uint64))
+        return (np.asarray(out).reshape(*x.shape[:-1], -1),)
+
+    def _values_again(self, given: np.ndarray) -> tuple[np.ndarray]:
+        flat = given.reshape(-1, given.shape[-1])
+        rows = self.space.unconstrained(flat[:, :-1])
+        # All digits of a number in single precision, and a few more.
+        seeds = (flat[:, -1] * 2**32).astype(np.uint64) + np.uint64(self.seed)
+        out = self.program.constrain(rows, seeds)
+        return (np.asarray(out).reshape(*given.shape[:-1], -1),)
 
 
 class _Named:

@@ -94,7 +94,7 @@ bool evaluate_row(Program& program, const double* row, size_t size, double* valu
   return true;
 }
 
-// A seed from the draw itself, so that its replicates depend on nothing else.
+// A seed from the draw itself: equal seeds give different draws different replicates.
 uint64_t seed_of(const double* row, size_t size, uint64_t seed) {
   uint64_t hash = 1469598103934665603ULL ^ seed;
   const auto* bytes = reinterpret_cast<const unsigned char*>(row);
@@ -104,7 +104,7 @@ uint64_t seed_of(const double* row, size_t size, uint64_t seed) {
 }
 
 bool constrain_row(Program& program, const double* row, size_t size, uint64_t seed,
-                   bool generated, double* out, size_t width) {
+                   double* out, size_t width) {
   std::fill(out, out + width, std::numeric_limits<double>::quiet_NaN());
   try {
     Eigen::VectorXd x = Eigen::Map<const Eigen::VectorXd>(row, size);
@@ -112,8 +112,25 @@ bool constrain_row(Program& program, const double* row, size_t size, uint64_t se
     const uint64_t bits = seed_of(row, size, seed);
     stan::rng_t rng = stan::services::util::create_rng(
         static_cast<unsigned int>(bits), static_cast<unsigned int>(bits >> 33) + 1);
-    program.model->write_array(rng, x, values, true, generated, nullptr);
+    program.model->write_array(rng, x, values, true, true, nullptr);
     std::copy_n(values.data(), std::min<size_t>(width, values.size()), out);
+    return false;
+  } catch (const std::exception& error) {
+    note(program, error.what());
+  } catch (...) {
+    note(program, "unknown error");
+  }
+  return true;
+}
+
+bool unconstrain_row(Program& program, const double* row, size_t width, double* out,
+                     size_t size) {
+  std::fill(out, out + size, std::numeric_limits<double>::quiet_NaN());
+  try {
+    Eigen::VectorXd x = Eigen::Map<const Eigen::VectorXd>(row, width);
+    Eigen::VectorXd values(size);
+    program.model->unconstrain_array(x, values, nullptr);
+    std::copy_n(values.data(), size, out);
     return false;
   } catch (const std::exception& error) {
     note(program, error.what());
@@ -203,30 +220,23 @@ SOFTCVI_EXPORT int64_t softcvi_log_density(void* handle, size_t rows, const doub
 }
 
 SOFTCVI_EXPORT int64_t softcvi_constrain(void* handle, size_t rows, const double* x,
-                                         uint64_t seed, int generated, double* out,
+                                         const uint64_t* seeds, double* out,
                                          size_t width, size_t threads) {
   auto& program = *static_cast<softcvi::Program*>(handle);
   const size_t size = program.model->num_params_r();
   return softcvi::count_over_rows(rows, threads, [&](size_t i) {
-    return softcvi::constrain_row(program, x + i * size, size, seed, generated != 0,
+    return softcvi::constrain_row(program, x + i * size, size, seeds[i],
                                   out + i * width, width);
   });
 }
 
-SOFTCVI_EXPORT int softcvi_unconstrain(void* handle, const double* constrained,
-                                       size_t width, double* out) {
+SOFTCVI_EXPORT int64_t softcvi_unconstrain(void* handle, size_t rows,
+                                           const double* constrained, size_t width,
+                                           double* out) {
   auto& program = *static_cast<softcvi::Program*>(handle);
-  stan::math::ChainableStack tape;
-  try {
-    Eigen::VectorXd x = Eigen::Map<const Eigen::VectorXd>(constrained, width);
-    Eigen::VectorXd values(program.model->num_params_r());
-    program.model->unconstrain_array(x, values, nullptr);
-    std::copy_n(values.data(), values.size(), out);
-    return 0;
-  } catch (const std::exception& error) {
-    softcvi::note(program, error.what());
-  } catch (...) {
-    softcvi::note(program, "unknown error");
-  }
-  return 1;
+  const size_t size = program.model->num_params_r();
+  return softcvi::count_over_rows(rows, 1, [&](size_t i) {
+    return softcvi::unconstrain_row(program, constrained + i * width, width,
+                                    out + i * size, size);
+  });
 }
