@@ -31,6 +31,7 @@ LAYERS = (
     "sweeps",
     "adapters",
     "report",
+    "demo",
     "cli",
 )
 # `import softcvi` itself loads these, so they cannot import it back.

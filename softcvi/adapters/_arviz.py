@@ -1,5 +1,6 @@
 """Posteriors as ArviZ DataTrees."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -16,6 +17,7 @@ def to_arviz(
     key: PRNGKeyArray | None = None,
     n: int = 1000,
     *,
+    draws: Mapping[str, Any] | None = None,
     corrected: bool = False,
     predictive: bool = True,
     coords: dict[str, Any] | None = None,
@@ -34,6 +36,8 @@ def to_arviz(
             (see ``softcvi.load``) there are draws and ``log_q`` only.
         key: Random key; a fixed one by default.
         n: Number of draws.
+        draws: Use these draws, such as those of ``result.sample``, instead of new ones;
+            ``sample_stats`` then has no weights.
         corrected: Resample the draws by their weights. ``log_p`` and ``log_q`` then
             belong to the resampled draws.
         predictive: Whether to draw replicates of the data.
@@ -56,6 +60,8 @@ def to_arviz(
     key = jax.random.key(0) if key is None else key
     draw_key, resample_key, data_key = jax.random.split(key, 3)
     target = posterior.target
+    if draws is not None:
+        return _of_given(arviz_base, target, draws, data_key, predictive, coords, dims)
     if target is None:
         if corrected:
             raise ValueError(
@@ -79,17 +85,10 @@ def to_arviz(
             "log_weight": sample.log_weights,
         },
     }
-    constant: dict[str, dict] = {}
-    model_coords: dict[str, Any] = {}
-    model_dims: dict[str, list[str]] = {}
-    if isinstance(target, AbstractModelTarget):
-        model_coords, model_dims = target.coords(), target.dims()
-        groups["log_likelihood"] = over_draws(target.log_likelihood, sample.draws)
-        if predictive:
-            keys = jax.random.split(data_key, n)
-            replicates = over_draws(target.predict, keys, sample.draws)
-            groups["posterior_predictive"] = replicates
-        constant["observed_data"] = target.observed_data()
+    more, constant, model_coords, model_dims = _of_model(
+        target, sample.draws, data_key, predictive
+    )
+    groups |= more
     facts = {"khat": khat, "log_evidence": sample.log_evidence}
     return _tree(
         arviz_base,
@@ -99,6 +98,34 @@ def to_arviz(
         {**model_dims, **(dims or {})},
         facts,
     )
+
+
+def _of_given(arviz_base, target, draws, key, predictive, coords, dims):
+    """A tree of draws that came from elsewhere, with what the model says of them."""
+    groups, constant, model_coords, model_dims = _of_model(
+        target, draws, key, predictive
+    )
+    return _tree(
+        arviz_base,
+        {"posterior": draws, **groups},
+        constant,
+        {**model_coords, **(coords or {})},
+        {**model_dims, **(dims or {})},
+        {},
+    )
+
+
+def _of_model(target, draws, key, predictive: bool):
+    """Groups of draws, constant groups, coordinates and dimensions of a model."""
+    if not isinstance(target, AbstractModelTarget):
+        return {}, {}, {}, {}
+    groups = {"log_likelihood": over_draws(target.log_likelihood, draws)}
+    if predictive:
+        n = len(next(iter(draws.values())))
+        keys = jax.random.split(key, n)
+        groups["posterior_predictive"] = over_draws(target.predict, keys, draws)
+    constant = {"observed_data": target.observed_data()}
+    return groups, constant, target.coords(), target.dims()
 
 
 def _tree(arviz_base, groups, constant, coords, dims, facts):
@@ -113,7 +140,9 @@ def _tree(arviz_base, groups, constant, coords, dims, facts):
     used = {name for names in dims.values() for name in names}
     coords = {name: values for name, values in coords.items() if name in used}
     attributes = {"inference_library": "softcvi"}
-    attrs = {"/": attributes, "posterior": attributes, "sample_stats": facts}
+    attrs = {"/": attributes, "posterior": attributes}
+    if "sample_stats" in data:
+        attrs["sample_stats"] = facts
     return arviz_base.from_dict(data, coords=coords, dims=dims, attrs=attrs)
 
 

@@ -2,7 +2,9 @@
 
 import csv
 import json
+import math
 import re
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,13 @@ import numpy as np
 from softcvi.cli._errors import CommandError
 
 ENDINGS = (".json", ".csv", ".npz")
+# A file may grow by this factor when it is unpacked, and up to this many bytes.
+_MAX_GROWTH, _MAX_BYTES = 200, 8 * 2**30
+_SMALL_BYTES = 64 * 2**20
+# Elements of an array that the columns of a file may leave out.
+_MAX_HOLES = 1000
 _REMEDIES = {
-    "json": "Mend it there; python -m json.tool {path} checks it.",
+    "json": "Correct it there; python -m json.tool {path} checks it.",
     "csv": "It needs a line of names and lines of numbers, in UTF-8.",
     "npz": "Write it with numpy.savez, from arrays of numbers.",
 }
@@ -42,10 +49,12 @@ def read_data(path: Path) -> dict[str, Any]:
         return reader(path)
     except CommandError:
         raise
-    except (ValueError, OSError, LookupError) as error:
+    except Exception as error:
+        # Damaged files fail in many ways: zlib.error, RecursionError, MemoryError...
         ending = path.suffix[1:].lower()
+        why = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         raise CommandError(
-            f"{path}: not a readable {ending.upper()} file ({error}).\n"
+            f"{path}: not a readable {ending.upper()} file ({why}).\n"
             f"{_REMEDIES[ending].format(path=path)}"
         ) from error
 
@@ -74,10 +83,10 @@ def read_draws(path: Path) -> dict[str, np.ndarray]:
         raise CommandError(
             f"{path}: draws need arrays with one leading axis of the same length."
         )
-    return _gather(arrays)
+    return _gather(path, arrays)
 
 
-def _gather(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _gather(path: Path, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     parts: dict[str, dict[tuple[int, ...], np.ndarray]] = {}
     found: dict[str, np.ndarray] = {}
     for name, column in columns.items():
@@ -85,10 +94,10 @@ def _gather(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         if match is None:
             found[name] = column
         else:
-            index = tuple(int(i) for i in match[2].split(","))
+            index = tuple(int(i) for i in match[2].split(",") if i)
             parts.setdefault(match[1], {})[index] = column
     for name, pieces in parts.items():
-        shape = tuple(np.max(list(pieces), axis=0) + 1)
+        shape = _shape_of(path, name, list(pieces))
         length = len(next(iter(pieces.values())))
         whole = np.full((length, *shape), np.nan)
         for index, column in pieces.items():
@@ -96,6 +105,23 @@ def _gather(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
             whole[place] = column
         found[name] = whole
     return found
+
+
+def _shape_of(path: Path, name: str, indices: list[tuple[int, ...]]) -> tuple[int, ...]:
+    """The shape that indices of columns span, bounded by the number of columns."""
+    if len({len(index) for index in indices}) > 1:
+        raise CommandError(
+            f"{path}: columns of '{name}' have different numbers of indices. Name them "
+            "all as the model does."
+        )
+    shape = tuple(max(axis) + 1 for axis in zip(*indices, strict=True))
+    if math.prod(shape) > 10 * len(indices) + _MAX_HOLES:
+        last = ",".join(str(length - 1) for length in shape)
+        raise CommandError(
+            f"{path}: '{name}[{last}]' asks for {math.prod(shape)} columns, and the "
+            f"file has {len(indices)} of them. Correct the index."
+        )
+    return shape
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -142,8 +168,8 @@ def _as_numbers(path: Path, name: str, cells: list[tuple[int, str]]) -> np.ndarr
     texts = [text for _, text in cells]
     for kind in (int, float):
         try:
-            return np.array([kind(text) for text in texts])
-        except ValueError:
+            return np.array([kind(text) for text in texts], dtype=kind)
+        except (ValueError, OverflowError):
             continue
     odd = [(line, text) for line, text in cells if not _is_number(text)]
     if len(odd) < len(cells):
@@ -165,5 +191,30 @@ def _is_number(text: str) -> bool:
 
 
 def _read_npz(path: Path) -> dict[str, Any]:
+    _check_sizes(path)
     with np.load(path, allow_pickle=False) as stored:
         return {name: stored[name] for name in stored.files}
+
+
+def _check_sizes(path: Path) -> None:
+    """Refuse arrays that are larger than what the file holds, before making them."""
+    limit = min(max(_SMALL_BYTES, _MAX_GROWTH * path.stat().st_size), _MAX_BYTES)
+    total = 0
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            total += member.file_size
+            with archive.open(member) as handle:
+                version = np.lib.format.read_magic(handle)
+                read_header = (
+                    np.lib.format.read_array_header_1_0
+                    if version == (1, 0)
+                    else np.lib.format.read_array_header_2_0
+                )
+                shape, _, dtype = read_header(handle)
+                held = member.file_size - handle.tell()
+            if math.prod(shape) * dtype.itemsize > held:
+                raise ValueError(f"{member.filename} holds less than its header says")
+            if total > limit:
+                raise ValueError(
+                    f"{member.filename} unpacks to {total} bytes, more than {limit}"
+                )

@@ -1,146 +1,159 @@
 """``softcvi demo``: two posteriors, two methods, one page, about a minute."""
 
-import argparse
 import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
-from softcvi.cli._terminal import make_reporter, say
+from cyclopts import App, Parameter
 
-_EPILOG = """\
+from softcvi.cli._common import Computing, Flag
+from softcvi.cli._errors import CommandError
+from softcvi.cli._folder import hold_folder
+from softcvi.cli._terminal import say
+
+app = App(
+    name="demo",
+    help="Fit SLCP (four modes) and eight schools (a heavy tail) with SoftCVI and with "
+    "the ELBO, and write one page with reference draws beside them. Takes about a "
+    "minute on two cores; less the second time.",
+    help_epilogue="""\
 examples:
   softcvi demo
   softcvi demo --out demo --picture slcp.png
-"""
+""",
+)
 _NEXT = """\
 try next:
   softcvi fit model.py:model --data data.json    your own model
-  softcvi reproduce slcp --steps 5000            the paper's figure of the four modes
   softcvi --help                                 everything else"""
-_PAIRS = {
-    "slcp": ("theta[2]", "theta[3]"),
-    "eight_schools": ("mu", "tau"),
-}
-_STEPS = {"slcp": 5000, "eight_schools": 3000}
-_NAMES = {"softcvi": "SoftCVI", "elbo": "ELBO"}
+_METHODS = {"softcvi": "SoftCVI", "elbo": "ELBO"}
+_INTRODUCTION = (
+    "Both methods train the same guide for the same number of steps. The table shows "
+    "the guides as they were trained, before importance weights correct their draws: "
+    "the ELBO prefers what it has found, SoftCVI gives every mode and tail its share."
+)
+_LEVELS = (0.5, 0.9)
 
 
-def add_demo_parser(commands) -> None:
-    """Add the command.
-
-    Args:
-        commands: What ``add_subparsers`` returned.
-
-    Example:
-        >>> parser = argparse.ArgumentParser()
-        >>> add_demo_parser(parser.add_subparsers())
-        >>> parser.parse_args(["demo"]).out
-        PosixPath('softcvi-demo')
-    """
-    parser = commands.add_parser(
-        "demo",
-        help="fit two posteriors with SoftCVI and with the ELBO, and write a page",
-        description="Fit SLCP (four modes) and eight schools (heavy tails) with "
-        "SoftCVI and with the ELBO, and write one page with reference draws beside "
-        "them. Takes about a minute on two cores; less the second time.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("softcvi-demo"),
-        help="folder for the page (%(default)s)",
-    )
-    parser.add_argument("--seed", type=int, default=0, help="seed (%(default)s)")
-    parser.add_argument("--steps", type=int, help="steps of each fit (5000 and 3000)")
-    parser.add_argument(
-        "--picture",
-        type=Path,
-        help="also draw SLCP as a PNG, SVG or PDF: reference, SoftCVI, ELBO",
-    )
-    parser.add_argument("--quiet", action="store_true", help="print nothing")
-    parser.set_defaults(run=_run)
+class _Fitted(NamedTuple):
+    view: Any
+    own_draws: dict[str, Any]
 
 
-def _run(args: argparse.Namespace) -> None:
+@app.default
+def demo(
+    *,
+    out: Annotated[Path, Parameter(help="Folder for the page.")] = Path("softcvi-demo"),
+    seed: Annotated[int, Parameter(help="Seed of all random numbers.")] = 0,
+    steps: Annotated[
+        int | None, Parameter(help="Steps of each fit (5000 and 3000).")
+    ] = None,
+    picture: Annotated[
+        Path | None,
+        Parameter(help="Also draw SLCP as a PNG, SVG or PDF: reference and methods."),
+    ] = None,
+    quiet: Annotated[Flag, Parameter(help="Print nothing.")] = False,
+    common: Computing = Computing(),  # noqa: B008
+) -> None:
+    """Fit two posteriors with SoftCVI and with the ELBO, and write a page."""
+    from softcvi.demo import eight_schools, slcp
     from softcvi.report import write_report
 
+    if steps is not None and steps < 1:
+        raise CommandError(f"--steps: must be at least 1; got {steps}.")
     began = time.perf_counter()
-    views = []
-    for task in _PAIRS:
-        pair = [_fit(task, method, args) for method in _NAMES]
-        say(_side_by_side(pair), quiet=args.quiet)
-        views += pair
-    page = write_report(
-        views, args.out / "demo.html", title="SoftCVI and the ELBO, side by side"
-    )
-    say(f"done in {time.perf_counter() - began:.0f} s", quiet=args.quiet)
-    say(f"page       {page.resolve()}", quiet=args.quiet)
-    if args.picture is not None:
-        from softcvi.cli._picture import draw_pair
+    views, tables = [], []
+    with hold_folder(out):
+        for task in (slcp(), eight_schools()):
+            pair = [_fit(task, method, seed, steps, quiet) for method in _METHODS]
+            tables.append(_at_a_glance(task, pair))
+            say(_as_text(tables[-1]), quiet=quiet)
+            views += [fitted.view for fitted in pair]
+        page = write_report(
+            views,
+            out / "demo.html",
+            title="SoftCVI and the ELBO, side by side",
+            introduction=_INTRODUCTION,
+            tables=tables,
+        )
+    say(f"done in {time.perf_counter() - began:.0f} s", quiet=quiet)
+    say(f"page       {page.resolve()}", quiet=quiet)
+    if picture is not None:
+        from softcvi.report import draw_pair
 
-        draw_pair(views[: len(_NAMES)], args.picture)
-        say(f"picture    {args.picture.resolve()}", quiet=args.quiet)
-    say(f"\n{_NEXT}", quiet=args.quiet)
+        draw_pair(views[: len(_METHODS)], picture)
+        say(f"picture    {picture.resolve()}", quiet=quiet)
+    say(f"\n{_NEXT}", quiet=quiet)
 
 
-def _fit(task_name: str, method: str, args: argparse.Namespace) -> Any:
+def _fit(task: Any, method: str, seed: int, steps: int | None, quiet: bool) -> _Fitted:
     import jax
-    from softcvi_experiments.references import BuiltinReferences
-    from softcvi_experiments.tasks import get_task
 
     import softcvi
+    from softcvi.cli._progress import make_reporter
     from softcvi.report import FitView
 
-    task = get_task(task_name)
-    reference = BuiltinReferences().load(task.posterior_name(0))
-    observed = {k: jax.numpy.asarray(v, float) for k, v in reference.observed.items()}
-    guide_key, fit_key = jax.random.split(jax.random.key(args.seed))
-    steps = args.steps or _STEPS[task_name]
-    name = f"{task.title}, {_NAMES[method]}"
+    guide_key, fit_key = jax.random.split(jax.random.key(seed))
+    steps = task.steps if steps is None else steps
     result = softcvi.fit(
         fit_key,
-        task.target(observed),
+        task.target,
         task.guide(guide_key),
-        objective=softcvi.SoftCVI() if method == "softcvi" else softcvi.ELBO(),
+        objective={"softcvi": softcvi.SoftCVI, "elbo": softcvi.ELBO}[method](),
         steps=steps,
-        progress=make_reporter(args.quiet, name),
+        progress=make_reporter(quiet, f"{task.title}, {_METHODS[method]}"),
     )
     if result.status == "interrupted":
         raise KeyboardInterrupt
-    return FitView.from_result(
+    view = FitView.from_result(
         result,
-        name=_NAMES[method],
+        name=_METHODS[method],
         method=method,
         posterior=task.title,
-        settings={"task": task_name, "steps": steps, "seed": args.seed},
-        reference=reference.draws,
-        pair=_PAIRS[task_name],
+        settings={"task": task.name, "steps": steps, "seed": seed},
+        reference=task.reference,
+        pair=task.pair,
     )
+    return _Fitted(view, result.importance.draws)
 
 
-def _side_by_side(views: list[Any]) -> str:
-    """What two fits of one posterior say, in columns."""
-    width = 24
+def _at_a_glance(task: Any, pair: list[_Fitted]) -> Any:
+    """What the reference and the two guides say, side by side."""
+    import numpy as np
+
+    from softcvi.report import Table
+
     rows = [
-        (views[0].posterior, "reference", *(view.label for view in views)),
-        ("verdict", "", *(view.level for view in views)),
-        ("k-hat", "", *(f"{view.khat:.2f}" for view in views)),
-        ("log prob of reference", "", *(_two(v.reference_log_prob) for v in views)),
-        ("mean accuracy (0 best)", "", *(_two(v.mean_accuracy) for v in views)),
-        ("seconds", "", *(f"{sum(v.seconds.values()):.1f}" for v in views)),
+        (name, feature(task.reference), *(feature(f.own_draws) for f in pair))
+        for name, feature in task.features.items()
     ]
-    for name in views[0].columns:
-        columns = (views[0].reference, *(view.columns for view in views))
-        cells = (f"{c[name].mean():.2f} ± {c[name].std():.2f}" for c in columns)
-        rows.append((name, *cells))
+    for level in _LEVELS:
+        shares = [np.interp(level, *fitted.view.coverage) for fitted in pair]
+        rows.append(
+            (
+                f"share of the reference in the guide's {level:.0%} region",
+                f"{level:.0%}",
+                *(f"{share:.0%}" for share in shares),
+            )
+        )
+    rows += [
+        ("verdict on the corrected draws", "", *(f.view.level for f in pair)),
+        ("k-hat (below 0.7 is usable)", "", *(f"{f.view.khat:.2f}" for f in pair)),
+        ("seconds", "", *(f"{sum(f.view.seconds.values()):.1f}" for f in pair)),
+    ]
+    header = ("guide as trained", "reference", *(f.view.label for f in pair))
+    return Table.of_text(task.title, header, rows)
+
+
+def _as_text(table: Any) -> str:
+    texts = [table.header, *([cell.text for cell in row] for row in table.rows)]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
     lines = [
-        f"{row[0]:<{width}}" + "".join(f"{cell:>16}" for cell in row[1:])
-        for row in rows
+        row[0].ljust(widths[0])
+        + "".join(
+            cell.rjust(width + 2)
+            for cell, width in zip(row[1:], widths[1:], strict=True)
+        )
+        for row in texts
     ]
-    return "\n" + "\n".join(line.rstrip() for line in lines) + "\n"
-
-
-def _two(value: float) -> str:
-    return f"{value:.2f}"
+    return "\n".join(["", table.caption, *(line.rstrip() for line in lines), ""])

@@ -1,151 +1,160 @@
-"""``softcvi fit``: a model in a Python file, and everything that comes out of it."""
+"""``softcvi fit``: a model in a file, and everything that comes out of it."""
 
-import argparse
-import contextlib
-from collections.abc import Iterator
+import dataclasses
 from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from softcvi.cli._common import Computing, Flag
+from softcvi.cli._errors import CommandError
 
 _EPILOG = """\
 models (found out by looking at the file; --kind overrules):
   a NumPyro model    def model(y, sigma): ...        data by name
   a PyMC model       a pymc.Model, or a function that returns one
-  a log density      def log_prob(theta): ...        with `like` beside it, one point;
-                     def log_prob(theta, data): ...  `space` beside it is optional
+  a Stan program     model.stan, with --data         no NAME needed
+  a log density      def log_prob(theta): ...        with `like` beside it, one
+                     def log_prob(theta, data): ...  point; `space` is optional
   a softcvi target   or a function that returns one
 
 files written to --out:
-  posterior.softcvi  the fitted posterior, for softcvi.load
-  draws.csv          4000 draws with their log weights
-  draws.nc           draws as netCDF, for ArviZ
+  posterior.softcvi  the fitted guide, for softcvi.load
+  draws.csv          4000 draws of the answer: those that the verdict is about
+  draws.nc           the same draws as netCDF, for ArviZ
   result.json        verdict, estimates, history, settings and versions
   report.html        all of it to look at
 
-exit code: 0 also for an answer that is not trusted; a script looks at the verdict:
+exit code: 0 also for an answer that is not trusted; scripts read the verdict:
   softcvi fit model.py:model --quiet --json | jq -e '.level == "trusted"'
 
 examples:
   softcvi fit model.py:model --data data.json
-  softcvi fit model.py:model --data data.csv --guide flow --steps 20000 --out flow
+  softcvi fit model.py:model --data data.csv --guide flow --out flow
   softcvi fit density.py:log_prob --objective elbo --quiet --json
   softcvi fit model.py:model --data data.json --resume      after Ctrl-C
 """
-_GUIDES = (
-    "auto",
-    "mean-field",
-    "full-rank",
-    "low-rank",
-    "student-t",
-    "flow",
-    "coupling",
+app = App(
+    name="fit",
+    help="Fit a model in a file and write posterior, draws and a report.",
+    help_epilogue=_EPILOG,
 )
-_OBJECTIVES = ("softcvi", "elbo", "snis-fkl")
-DEFAULT_PARTICLES = 8
-DEFAULT_ALPHA = 0.75
+Guide = Literal[
+    "auto", "mean-field", "full-rank", "low-rank", "student-t", "flow", "coupling"
+]
 
 
-def add_fit_parser(commands) -> None:
-    """Add the command.
-
-    Args:
-        commands: What ``add_subparsers`` returned.
+@Parameter(name="*", group="Method")
+@dataclasses.dataclass(frozen=True)
+class Method:
+    """Everything that decides a fit, besides the model and its data.
 
     Example:
-        >>> parser = argparse.ArgumentParser()
-        >>> add_fit_parser(parser.add_subparsers())
-        >>> parser.parse_args(["fit", "model.py:model", "--guide", "flow"]).guide
-        'flow'
+        >>> Method(alpha=0.5).recorded()["alpha"]
+        0.5
+        >>> Method(objective="elbo", alpha=0.5)
+        Traceback (most recent call last):
+        ...
+        softcvi.cli._errors.CommandError: --alpha: elbo has none. Leave it out.
     """
-    parser = commands.add_parser(
-        "fit",
-        help="fit a NumPyro model, a PyMC model or a log density in a Python file",
-        description="Fit a model in a Python file and write posterior, draws and a "
-        "report.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "model", metavar="FILE.py:NAME", help="the model (:model if NAME is left out)"
-    )
-    parser.add_argument(
-        "--data", type=Path, metavar="FILE", help="data: JSON, CSV or NPZ, by name"
-    )
-    parser.add_argument(
-        "--kind",
-        choices=("auto", "numpyro", "pymc", "density", "target"),
-        default="auto",
-        help="what the model is (%(default)s)",
-    )
-    method = parser.add_argument_group("method")
-    method.add_argument(
-        "--guide", choices=_GUIDES, default="auto", help="family (%(default)s)"
-    )
-    method.add_argument(
-        "--objective", choices=_OBJECTIVES, default="softcvi", help="(%(default)s)"
-    )
-    method.add_argument(
-        "--alpha",
-        type=float,
-        help=f"SoftCVI's negative: proposal to this power ({DEFAULT_ALPHA})",
-    )
-    method.add_argument(
-        "--particles", type=int, metavar="K", help=f"a step ({DEFAULT_PARTICLES})"
-    )
-    method.add_argument("--steps", type=int, default=10_000, help="(%(default)s)")
-    method.add_argument("--seed", type=int, default=0, help="(%(default)s)")
-    method.add_argument(
-        "--starts", type=int, default=1, help="start from so many places (%(default)s)"
-    )
-    method.add_argument(
-        "--until-khat",
-        type=float,
-        metavar="K",
-        help="try richer and richer guides until k-hat is this small, such as 0.7",
-    )
-    method.add_argument("--x64", action="store_true", help="double precision")
-    files = parser.add_argument_group("output")
-    files.add_argument(
-        "--out",
-        type=Path,
-        default=Path("softcvi-fit"),
-        help="folder for what is written (%(default)s)",
-    )
-    files.add_argument(
-        "--reference",
-        type=Path,
-        metavar="FILE",
-        help="draws taken as the truth, for the report: CSV, NPZ or JSON",
-    )
-    files.add_argument(
-        "--resume", action="store_true", help="go on from the checkpoint in --out"
-    )
-    files.add_argument(
-        "--overwrite", action="store_true", help="replace a fit that is in --out"
-    )
-    files.add_argument(
-        "--quiet", action="store_true", help="no progress and no summary"
-    )
-    files.add_argument(
-        "--json", action="store_true", help="print result.json instead of a summary"
-    )
-    parser.set_defaults(run=_run)
+
+    kind: Literal["auto", "numpyro", "pymc", "density", "target"] = "auto"
+    """What the model is."""
+    guide: Guide = "auto"
+    """Family of the guide."""
+    objective: Literal["softcvi", "elbo", "snis-fkl"] = "softcvi"
+    """What is minimised."""
+    alpha: float | None = None
+    """SoftCVI's negative: the proposal to this power (0.75)."""
+    particles: int | None = None
+    """Particles per step, K (8)."""
+    steps: int = 10_000
+    """Optimisation steps."""
+    seed: int = 0
+    """Seed of all random numbers."""
+    starts: int = 1
+    """Start from this many places."""
+    until_khat: float | None = None
+    """Try richer and richer guides until k-hat is this small, such as 0.7."""
+    x64: Flag = False
+    """Double precision."""
+
+    def __post_init__(self) -> None:
+        if self.objective != "softcvi" and self.alpha is not None:
+            raise CommandError(f"--alpha: {self.objective} has none. Leave it out.")
+        names = [
+            f"--{field.name}"
+            for field in dataclasses.fields(self)
+            if field.name in ("guide", "objective", "alpha", "particles", "starts")
+            and getattr(self, field.name) != field.default
+        ]
+        if self.until_khat is not None and names:
+            raise CommandError(
+                "--until-khat: chooses the guides itself, and how to fit them. Leave "
+                f"out {', '.join(names)}."
+            )
+
+    def recorded(self) -> dict[str, object]:
+        """What the record of a fit keeps: all but what was left out."""
+        told = dataclasses.asdict(self)
+        return {name: value for name, value in told.items() if value is not None}
 
 
-def _run(args: argparse.Namespace) -> int:
+@Parameter(name="*", group="Output")
+@dataclasses.dataclass(frozen=True)
+class Output:
+    """Where a fit is written, and what is printed.
+
+    Example:
+        >>> Output().out
+        PosixPath('softcvi-fit')
+    """
+
+    out: Path = Path("softcvi-fit")
+    """Folder for what is written."""
+    reference: Path | None = None
+    """Draws taken as the truth, for the report: CSV, NPZ or JSON."""
+    resume: Flag = False
+    """Continue from the checkpoint in --out."""
+    overwrite: Flag = False
+    """Replace a fit that is in --out."""
+    quiet: Flag = False
+    """No progress and no summary."""
+    json: Flag = False
+    """Print result.json instead of a summary."""
+
+    def __post_init__(self) -> None:
+        if self.resume and self.overwrite:
+            raise CommandError("--resume, --overwrite: give one of the two.")
+
+
+@app.default
+def fit(
+    model: Annotated[
+        str,
+        Parameter(
+            name="FILE.py:NAME",
+            metavar="FILE.py:NAME",
+            help="The model (:model if NAME is left out), or FILE.stan.",
+        ),
+    ],
+    /,
+    *,
+    data: Annotated[
+        Path | None, Parameter(help="Data by name: a JSON, CSV or NPZ file.")
+    ] = None,
+    method: Method = Method(),  # noqa: B008
+    output: Output = Output(),  # noqa: B008
+    common: Computing = Computing(),  # noqa: B008
+) -> int:
+    """Fit a model in a file and write posterior, draws and a report."""
+    if method.until_khat is not None and output.resume:
+        raise CommandError(
+            "--until-khat: starts from the beginning. Leave out --resume."
+        )
     # What follows takes a second to import, which --help should not.
     from softcvi.cli._fit_run import run_fit
+    from softcvi.cli._precision import double_precision
 
-    with _precision(args.x64):
-        return run_fit(args)
-
-
-@contextlib.contextmanager
-def _precision(x64: bool) -> Iterator[None]:
-    import jax
-
-    before = jax.config.jax_enable_x64
-    if x64:
-        jax.config.update("jax_enable_x64", True)
-    try:
-        yield
-    finally:
-        jax.config.update("jax_enable_x64", before)
+    with double_precision(method.x64):
+        return run_fit(model, data, method, output)

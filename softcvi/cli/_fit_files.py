@@ -1,39 +1,53 @@
 """The folder of a fit: what may be there before, and what is there after."""
 
-import argparse
 import hashlib
 import json
 import tempfile
 from pathlib import Path
 from typing import Any
 
-import jax
-
 import softcvi
 from softcvi.cli._errors import CommandError
 from softcvi.report import FitView, save_fit, write_report
 
 CHECKPOINT = "checkpoint.npz"
-CHAIN = "chain.npz"
 RESULT = "result.json"
-_KEPT = ("kind", "guide", "objective", "alpha", "particles", "steps", "seed", "starts",
-         "until_khat", "x64")  # fmt: skip
 
 
-def check_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
-    """Refuse to write over a fit by accident, and where nothing can be written.
+def check_writable(folder: Path) -> None:
+    """Refuse a folder that cannot be written, by trying: permissions do not tell all.
 
     Args:
-        folder: Where the fit will be.
-        resume: Go on from what is there.
-        overwrite: Replace what is there.
+        folder: Where the fit will be; it need not exist.
 
     Example:
-        >>> check_folder(Path("no-such-folder"), resume=False, overwrite=False)
+        >>> check_writable(Path("no-such-folder"))
     """
     if folder.exists() and not folder.is_dir():
         raise CommandError(f"--out {folder}: is a file. Give a folder.")
-    _check_writable(folder)
+    places = (folder, *folder.absolute().parents)
+    place = next(place for place in places if place.exists())
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise CommandError(
+            f"--out {folder}: cannot be written ({why}). Give another folder."
+        ) from error
+
+
+def check_empty_or_meant(folder: Path, *, resume: bool, overwrite: bool) -> None:
+    """Refuse to write over a fit by accident.
+
+    Args:
+        folder: Where the fit will be.
+        resume: Continue with what is there.
+        overwrite: Replace what is there.
+
+    Example:
+        >>> check_empty_or_meant(Path("nowhere"), resume=False, overwrite=False)
+    """
     taken = (folder / CHECKPOINT).exists() or (folder / RESULT).exists()
     if resume and not taken:
         raise CommandError(
@@ -47,8 +61,35 @@ def check_folder(folder: Path, *, resume: bool, overwrite: bool) -> None:
         )
 
 
+def read_record(folder: Path) -> dict[str, Any]:
+    """The record of the fit in a folder; empty without one.
+
+    Args:
+        folder: The folder.
+
+    Example:
+        >>> read_record(Path("no-such-folder"))
+        {}
+    """
+    path = folder / RESULT
+    if not path.exists():
+        return {}
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(record, dict) or not isinstance(
+            record.get("settings", {}), dict
+        ):
+            raise ValueError("not a record of a fit")
+    except (OSError, ValueError, RecursionError, MemoryError) as error:
+        raise CommandError(
+            f"{path}: not readable ({type(error).__name__}: {error}). Give --overwrite "
+            "to replace the fit, or another --out."
+        ) from error
+    return record
+
+
 def clear_folder(folder: Path) -> None:
-    """Forget the fit in a folder, once all is known to be well with the next one.
+    """Remove the record of the fit in a folder, before another one replaces it.
 
     Args:
         folder: Where the fit will be.
@@ -58,20 +99,6 @@ def clear_folder(folder: Path) -> None:
     """
     for name in (CHECKPOINT, RESULT):
         (folder / name).unlink(missing_ok=True)
-
-
-def _check_writable(folder: Path) -> None:
-    """Try a file there, or where the folder would be: permissions do not tell all."""
-    places = (folder, *folder.absolute().parents)
-    place = next(place for place in places if place.exists())
-    try:
-        with tempfile.TemporaryFile(dir=place):
-            pass
-    except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        raise CommandError(
-            f"--out {folder}: cannot be written ({why}). Give another folder."
-        ) from error
 
 
 def is_finished(folder: Path) -> bool:
@@ -84,69 +111,63 @@ def is_finished(folder: Path) -> bool:
         >>> is_finished(Path("no-such-folder"))
         False
     """
-    path = folder / RESULT
-    if not path.exists() or (folder / CHECKPOINT).exists():
-        return False
-    return json.loads(path.read_text(encoding="utf-8")).get("status") == "finished"
+    finished = read_record(folder).get("status") == "finished"
+    return finished and not (folder / CHECKPOINT).exists()
 
 
-def settings_of(args: argparse.Namespace, path: Path, name: str) -> dict[str, Any]:
-    """What a fit was told, and fingerprints of the files it read.
+def fingerprints(model: Path, name: str, data: Path | None) -> dict[str, Any]:
+    """Which files a fit read, and what was in them.
 
     Args:
-        args: What the command was given.
-        path: The model's file.
-        name: The model's name.
+        model: The model's file.
+        name: The model's name in it.
+        data: The data's file, if any.
 
     Example:
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "model.py"
         >>> _ = path.write_text("")
-        >>> settings_of(argparse.Namespace(data=None, seed=3), path, "model")["seed"]
-        3
+        >>> fingerprints(path, "model", None)["model"]
+        'model.py:model'
     """
-    told = {key: getattr(args, key, None) for key in _KEPT}
-    told = {key: value for key, value in told.items() if value is not None}
-    files = {"model": path} if args.data is None else {"model": path, "data": args.data}
-    hashes = {f"{key} sha256": file_digest(file) for key, file in files.items()}
-    data = {} if args.data is None else {"data": args.data.name}
-    return {"model": f"{path.name}:{name}", **data, **told, **hashes}
+    facts = {"model": f"{model.name}:{name}"}
+    if data is not None:
+        facts |= {"data": data.name, "data sha256": file_digest(data)}
+    return {**facts, "model sha256": file_digest(model)}
 
 
 def write_all(
-    folder: Path, result: softcvi.FitResult, view: FitView, seed: int
+    folder: Path, answer: Any, view: FitView, draws: dict[str, Any], seed: int
 ) -> tuple[list[Path], list[str]]:
     """Write everything that a fit leaves behind.
 
     Args:
         folder: Where to.
-        result: The fit.
+        answer: What ``fit`` or ``fit_until`` returned.
         view: The same, for the page.
-        seed: Seed of the draws for ArviZ.
+        draws: The draws that the verdict is about.
+        seed: Seed of the fit.
 
     Returns:
         The files, and remarks on what could not be written.
     """
     notes = []
     files = save_fit(view, folder)
-    posterior = folder / "posterior.softcvi"
+    posterior: softcvi.Posterior = answer.posterior
+    path = folder / "posterior.softcvi"
     try:
-        result.posterior.save(posterior, seed=seed)
-        files.append(posterior)
+        posterior.save(path, seed=seed)
+        files.append(path)
     except (TypeError, ValueError) as error:
         notes.append(f"posterior.softcvi was not written: {error}")
-    netcdf = folder / "draws.nc"
+    path = folder / "draws.nc"
     try:
-        key = jax.random.key(seed)
-        tree = result.posterior.to_arviz(
-            key=key, n=len(next(iter(view.columns.values())))
-        )
-        tree.to_netcdf(netcdf)
-        files.append(netcdf)
+        posterior.to_arviz(draws=draws).to_netcdf(path)
+        files.append(path)
     except ImportError as error:
         notes.append(f"draws.nc was not written: {error}")
     files.append(write_report(view, folder / "report.html"))
-    if result.status == "finished":
+    if view.status == "finished":
         (folder / CHECKPOINT).unlink(missing_ok=True)
     return files, notes
 

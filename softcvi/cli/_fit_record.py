@@ -1,15 +1,13 @@
 """What a fit in a folder was told, beside what it is told now."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from softcvi.cli._errors import CommandError
-from softcvi.cli._fit import DEFAULT_ALPHA, DEFAULT_PARTICLES
-from softcvi.cli._fit_files import RESULT
+from softcvi.cli._fit_files import read_record
 
 # What the record leaves out if it was not given.
-_DEFAULTS = {"alpha": DEFAULT_ALPHA, "kind": "auto", "particles": DEFAULT_PARTICLES}
+_DEFAULTS = {"alpha": 0.75, "kind": "auto", "particles": 8}
 # File names may change; what is in them may not.
 _NOT_COMPARED = ("data",)
 
@@ -24,15 +22,14 @@ def check_same(folder: Path, settings: dict[str, Any]) -> None:
     Example:
         >>> check_same(Path("no-such-folder"), {"seed": 1})
     """
-    path = folder / RESULT
-    if not path.exists():
+    before = read_record(folder).get("settings")
+    if before is None:
         return
-    before = json.loads(path.read_text(encoding="utf-8")).get("settings", {})
     changed = _changes({**_DEFAULTS, **before}, {**_DEFAULTS, **settings})
     if changed:
         raise CommandError(
             f"--resume: {folder} holds a fit that was told something else: "
-            f"{', '.join(changed)}.\nGive --overwrite in its place to start afresh, or "
+            f"{', '.join(changed)}.\nGive --overwrite in its place to start again, or "
             "another --out."
         )
 

@@ -1,47 +1,52 @@
 """What ``softcvi fit`` does, once its arguments are read."""
 
-import argparse
-import dataclasses
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import jax
-import numpy as np
 
 import softcvi
 from softcvi import guides
 from softcvi.cli._data import read_data, read_draws
 from softcvi.cli._errors import FAILURE, INTERRUPTED, OK, CommandError
-from softcvi.cli._fit import DEFAULT_ALPHA, DEFAULT_PARTICLES
+from softcvi.cli._fit import Method, Output
 from softcvi.cli._fit_files import (
-    CHAIN,
     CHECKPOINT,
-    check_folder,
+    check_empty_or_meant,
+    check_writable,
     clear_folder,
+    fingerprints,
     is_finished,
-    settings_of,
     write_all,
 )
 from softcvi.cli._fit_record import check_same
 from softcvi.cli._fit_reference import matched_reference
+from softcvi.cli._folder import hold_folder
 from softcvi.cli._model_error import model_error
-from softcvi.cli._model_file import load_target, split_name
+from softcvi.cli._model_file import ModelFile, exited, load_target
 from softcvi.cli._observed import is_prior
-from softcvi.cli._terminal import make_reporter, say
-from softcvi.ladder import LadderResult
+from softcvi.cli._progress import make_reporter
+from softcvi.cli._terminal import say
 from softcvi.report import FitView, as_json
+from softcvi.targets import AbstractTarget
 
 _CODES = {"interrupted": INTERRUPTED, "failed": FAILURE}
 _CHECKPOINT_SECONDS = 10.0
+_DRAWS = 4000
+_LABELS = {"softcvi": "SoftCVI", "elbo": "ELBO", "snis-fkl": "SNIS-fKL"}
+_DEFAULT_PARTICLES, _DEFAULT_ALPHA = 8, 0.75
 
 
-def run_fit(args: argparse.Namespace) -> int:
+def run_fit(model: str, data: Path | None, method: Method, output: Output) -> int:
     """Fit, write, and say what came out.
 
     Args:
-        args: What the command was given.
+        model: The model as ``FILE:NAME``.
+        data: File with its data.
+        method: How to fit it.
+        output: Where to, and what to print.
 
     Returns:
         The exit code.
@@ -56,166 +61,137 @@ def run_fit(args: argparse.Namespace) -> int:
         >>> main(["fit", model, "--steps", "50", "--out", out, "--quiet"])
         0
     """
-    path, name = split_name(args.model)
-    check_folder(args.out, resume=args.resume, overwrite=args.overwrite)
-    if args.resume:
-        check_same(args.out, settings_of(args, path, name))
-        if is_finished(args.out):
-            say(f"{args.out}: this fit is finished already", quiet=args.quiet)
+    check_writable(output.out)
+    with hold_folder(output.out):
+        return _run_in_folder(ModelFile.parse(model, data), method, output)
+
+
+def _run_in_folder(file: ModelFile, method: Method, output: Output) -> int:
+    check_empty_or_meant(output.out, resume=output.resume, overwrite=output.overwrite)
+    if output.resume:
+        check_same(output.out, _settings(file, method))
+        if is_finished(output.out):
+            say(f"{output.out}: this fit is finished already", quiet=output.quiet)
             return OK
-    answer, reference = _answer(args, path, name)
-    ladder = answer if isinstance(answer, LadderResult) else None
-    result = answer.result if isinstance(answer, LadderResult) else answer
-    if result.steps == 0:
-        _refuse_nothing(result, f"{path.name}:{name}")
+    answer, reference = _answer(file, method, output)
+    if answer.steps == 0 and answer.status != "finished":
+        _refuse_nothing(answer, str(file))
+    draws = answer.sample(jax.random.key(method.seed), _DRAWS)
     view = FitView.from_result(
-        result,
-        name=_label(args),
-        method=args.objective,
-        posterior=name,
-        settings=settings_of(args, path, name),
+        answer,
+        draws=draws,
+        name=_LABELS[method.objective],
+        method=method.objective,
+        posterior=file.name,
+        settings=_settings(file, method),
         reference=reference,
     )
-    if ladder is not None:
-        view = _with_rungs(view, ladder, result)
-    files, notes = write_all(args.out, result, view, args.seed)
-    if ladder is not None and ladder.chain is not None:
-        np.savez(args.out / CHAIN, **ladder.chain.draws)
-        files.append(args.out / CHAIN)
-    if args.json:
+    files, notes = write_all(output.out, answer, view, draws, method.seed)
+    if output.json:
         print(json.dumps(as_json(view), allow_nan=False))
-    elif not args.quiet:
+    elif not output.quiet:
         say(answer.summary())
-        say("\nwrote      " + ", ".join(str(file) for file in files))
+        say("\nwrote      " + ", ".join(str(path) for path in files))
         for note in notes:
             say(f"note       {note}")
-    if result.status == "interrupted":
-        say("go on with the same command and --resume", quiet=args.quiet or args.json)
-    return _CODES.get(result.status, OK)
+    if answer.status == "interrupted":
+        quiet = output.quiet or output.json
+        say("go on with the same command and --resume", quiet=quiet)
+    return _CODES.get(answer.status, OK)
 
 
-def _answer(
-    args: argparse.Namespace, path: Path, name: str
-) -> tuple[softcvi.FitResult | LadderResult, dict[str, np.ndarray] | None]:
+def _settings(file: ModelFile, method: Method) -> dict[str, Any]:
+    return {
+        **fingerprints(file.path, file.name, file.data_path),
+        **method.recorded(),
+    }
+
+
+def _answer(file: ModelFile, method: Method, output: Output) -> tuple[Any, Any]:
     """The fit, and the draws to set beside it."""
-    data = {} if args.data is None else read_data(args.data)
-    source = "--data" if args.data is None else args.data.name
-    draws = None if args.reference is None else read_draws(args.reference)
-    objective = _objective(args)
-    target = load_target(path, name, data, args.kind, source)
-    if not args.quiet and is_prior(target):
+    data = {} if file.data_path is None else read_data(file.data_path)
+    draws = None if output.reference is None else read_draws(output.reference)
+    objective = _OBJECTIVES[method.objective](method)
+    target = load_target(file.path, file.name, data, method.kind, file.source)
+    if not output.quiet and is_prior(target):
         print(
-            f"note: {path.name}:{name} observes nothing with these data; the answer is "
-            "the prior",
+            f"note: {file} observes nothing with these data; the answer is the prior",
             file=sys.stderr,
         )
     reference = None
-    if draws is not None:
-        reference = matched_reference(args.reference, draws, target, args.quiet)
-    if args.overwrite and not args.resume:
-        clear_folder(args.out)
+    if draws is not None and output.reference is not None:
+        reference = matched_reference(output.reference, draws, target, output.quiet)
+    if output.overwrite:
+        clear_folder(output.out)
     try:
-        return _fit(args, target, objective), reference
+        return _fit(file, target, objective, method, output), reference
+    except SystemExit as stop:
+        raise exited(file.path, stop) from stop
     except Exception as error:
-        explained = model_error(error, path, name, data, source)
+        explained = model_error(error, file.path, file.name, data, file.source)
         if explained is error:
             raise
         raise explained from error
 
 
-def _refuse_nothing(result: softcvi.FitResult, where: str) -> None:
+def _refuse_nothing(result: Any, where: str) -> None:
     if result.status == "failed":
         raise CommandError(f"{where}: {result.message}", FAILURE)
     raise CommandError("interrupted before the first step", INTERRUPTED)
 
 
-def _label(args: argparse.Namespace) -> str:
-    names = {"softcvi": "SoftCVI", "elbo": "ELBO", "snis-fkl": "SNIS-fKL"}
-    return names[args.objective]
+def _particles(method: Method) -> int:
+    return _DEFAULT_PARTICLES if method.particles is None else method.particles
 
 
-def _objective(args: argparse.Namespace) -> softcvi.objectives.AbstractObjective:
-    if args.objective != "softcvi" and args.alpha is not None:
-        raise CommandError(f"--alpha: {args.objective} has none. Leave it out.")
-    particles = DEFAULT_PARTICLES if args.particles is None else args.particles
-    if args.objective == "elbo":
-        return softcvi.ELBO(particles)
-    if args.objective == "snis-fkl":
-        return softcvi.SNISForwardKL(particles)
-    alpha = DEFAULT_ALPHA if args.alpha is None else args.alpha
+def _softcvi(method: Method) -> softcvi.SoftCVI:
+    alpha = _DEFAULT_ALPHA if method.alpha is None else method.alpha
     negative = softcvi.TemperedProposal(alpha)
-    return softcvi.SoftCVI(particles, negative=negative)
+    return softcvi.SoftCVI(_particles(method), negative=negative)
 
 
-def _guide(name: str, key: jax.Array, target: Any) -> guides.AbstractGuide | None:
-    makers = {
-        "auto": lambda: None,
-        "mean-field": lambda: guides.mean_field(target),
-        "full-rank": lambda: guides.full_rank(target),
-        "low-rank": lambda: guides.low_rank(target),
-        "student-t": lambda: guides.student_t(target),
-        "flow": lambda: guides.spline_flow(target, key=key),
-        "coupling": lambda: guides.coupling_flow(target, key=key),
-    }
-    return makers[name]()
+_OBJECTIVES: dict[str, Any] = {
+    "softcvi": _softcvi,
+    "elbo": lambda method: softcvi.ELBO(_particles(method)),
+    "snis-fkl": lambda method: softcvi.SNISForwardKL(_particles(method)),
+}
+_GUIDES: dict[str, Any] = {
+    "auto": lambda key, target: None,
+    "mean-field": lambda key, target: guides.mean_field(target),
+    "full-rank": lambda key, target: guides.full_rank(target),
+    "low-rank": lambda key, target: guides.low_rank(target),
+    "student-t": lambda key, target: guides.student_t(target),
+    "flow": lambda key, target: guides.spline_flow(target, key=key),
+    "coupling": lambda key, target: guides.coupling_flow(target, key=key),
+}
 
 
 def _fit(
-    args: argparse.Namespace, target, objective
-) -> softcvi.FitResult | LadderResult:
-    fit_key, guide_key = jax.random.split(jax.random.key(args.seed))
-    reporter = make_reporter(args.quiet, Path(args.model).name)
-    if args.until_khat is not None:
-        given = {
-            "--guide": args.guide != "auto",
-            "--objective": args.objective != "softcvi",
-            "--alpha": args.alpha is not None,
-            "--particles": args.particles is not None,
-            "--starts": args.starts != 1,
-            "--resume": args.resume,
-        }
-        if any(given.values()):
-            names = ", ".join(name for name, is_given in given.items() if is_given)
-            raise CommandError(
-                "--until-khat: chooses the guides itself, and how to fit them, and "
-                f"starts afresh. Leave out {names}."
-            )
+    file: ModelFile,
+    target: AbstractTarget,
+    objective: softcvi.objectives.AbstractObjective,
+    method: Method,
+    output: Output,
+) -> Any:
+    fit_key, guide_key = jax.random.split(jax.random.key(method.seed))
+    reporter = make_reporter(output.quiet, str(file))
+    if method.until_khat is not None:
         return softcvi.fit_until(
-            fit_key, target, args.until_khat, steps=args.steps, progress=reporter
+            fit_key, target, method.until_khat, steps=method.steps, progress=reporter
         )
-    guide = _guide(args.guide, guide_key, target)
+    guide = _GUIDES[method.guide](guide_key, target)
     checkpoint = softcvi.fitting.Checkpoint(
-        args.out / CHECKPOINT, every=_CHECKPOINT_SECONDS
+        output.out / CHECKPOINT, every=_CHECKPOINT_SECONDS
     )
     return softcvi.fit(
         fit_key,
         target,
         guide,
         objective=objective,
-        steps=args.steps,
-        starts=args.starts,
+        steps=method.steps,
+        starts=method.starts,
         progress=reporter,
         # Several starts of one guide are one program, which keeps no checkpoint.
-        checkpoint=checkpoint if args.starts == 1 or guide is None else None,
+        checkpoint=checkpoint if method.starts == 1 or guide is None else None,
         throw=False,
     )
-
-
-def _with_rungs(
-    view: FitView, ladder: LadderResult, result: softcvi.FitResult
-) -> FitView:
-    """The page of a ladder: its verdict, each rung, and the chain beside the guide."""
-    verdict = ladder.verdict
-    rungs = {
-        f"rung {i}": f"{rung.name}, {rung.seconds:.1f} s: {rung.verdict}"
-        for i, rung in enumerate(ladder.rungs, start=1)
-    }
-    view = dataclasses.replace(
-        view,
-        level=verdict.level,
-        reasons=tuple(verdict.reasons),
-        choices={**view.choices, **rungs},
-    )
-    if ladder.chain is None or view.reference:
-        return view
-    return view.with_reference(ladder.chain.draws, result.posterior)

@@ -33,7 +33,7 @@ def in_flags(text: str) -> str:
         # The library's remedy is a path or a deletion; here a flag does both.
         what = rest.rpartition(". ")[0]
         return (
-            f"--resume:{what}. Give --overwrite in its place to start afresh, or "
+            f"--resume:{what}. Give --overwrite in its place to start again, or "
             "another --out."
         )
     if not colon or argument not in _FLAGS:

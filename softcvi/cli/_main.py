@@ -1,18 +1,16 @@
 """``softcvi``: parse, dispatch, and turn what goes wrong into a line and a code."""
 
-import argparse
+import inspect
 import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
-from importlib.metadata import entry_points
+from collections.abc import Sequence
+from importlib.metadata import EntryPoint, entry_points, version
 from typing import Any
 
-import jax
+from cyclopts import App, CycloptsError, Parameter
 
-import softcvi
-from softcvi.cli._completion import add_completion_parser
-from softcvi.cli._demo import add_demo_parser
+from softcvi.cli._common import Common
 from softcvi.cli._errors import (
     FAILURE,
     INTERRUPTED,
@@ -21,70 +19,71 @@ from softcvi.cli._errors import (
     CommandError,
     explain,
 )
-from softcvi.cli._fit import add_fit_parser
-from softcvi.cli._parser import Parser
-from softcvi.cli._report import add_report_parser
-from softcvi.cli._terminal import quiet_libraries
+from softcvi.cli._terminal import clear_warnings
+from softcvi.cli._usage import usage_message
 
 _PIPE_CLOSED = 141
+_HELP_FLAGS = ("--help", "-h")
 _EPILOG = """\
 examples:
-  softcvi demo                               two posteriors in about a minute
+  softcvi demo                             two posteriors in about a minute
   softcvi fit model.py:model --data data.json --out fits/first
   softcvi fit model.py:model --data data.json --guide flow --out fits/flow
-  softcvi report fits/* --out comparison     many fits side by side
-  softcvi reproduce --help                   the paper's experiments
+  softcvi report fits/* --out comparison   many fits side by side
 
-`softcvi COMMAND --help` says more about each. Compiled programs are kept in the
-user's cache folder; --no-cache or SOFTCVI_CACHE_DIR change that. Colours go away
-with NO_COLOR=1. Exit codes: 0 done, 1 failed, 2 bad input, 130 interrupted.
+`softcvi COMMAND --help` says more about each. Compiled programs are kept in
+the user's cache folder; --no-cache or SOFTCVI_CACHE_DIR change that. Colours
+go away with NO_COLOR=1.
+Exit codes: 0 done, 1 failed, 2 bad input, 130 interrupted.
 """
+# Loaded when they are called: `softcvi --help` needs none of them.
+_COMMANDS = {
+    "demo": "Fit two posteriors with SoftCVI and with the ELBO, and write a page.",
+    "fit": "Fit a NumPyro, PyMC or Stan model or a log density in a file.",
+    "report": "Make an HTML page, or an index of many, from fits on disk.",
+    "completion": "Print a completion script for bash, zsh or fish.",
+}
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line.
+def make_app() -> App:
+    """The whole command line.
+
+    Other distributions add commands by entry points of the group
+    ``softcvi.commands``, each of them a cyclopts ``App``.
 
     Example:
-        >>> make_parser().parse_args(["demo", "--quiet"]).command
-        'demo'
+        >>> sorted(name for name in make_app() if name in ("demo", "fit", "report"))
+        ['demo', 'fit', 'report']
     """
-    parser = Parser(
-        prog="softcvi",
-        description="Bayesian inference by contrastive variational inference.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    app = App(
+        name="softcvi",
+        help="Bayesian inference by contrastive variational inference.",
+        help_epilogue=_EPILOG,
+        help_format="plaintext",
+        version=f"softcvi {version('softcvi')}",
+        default_parameter=Parameter(negative=(), allow_repeating=True),
+        result_action="return_value",
     )
-    parser.add_argument(
-        "--version", action="version", version=f"softcvi {softcvi.__version__}"
-    )
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for add in (
-        add_demo_parser,
-        add_fit_parser,
-        add_report_parser,
-        add_completion_parser,
-        *_commands_of_other_distributions(),
-    ):
-        add(commands)
-    for command in commands.choices.values():
-        _add_common_options(command)
-    return parser
+    for name, text in _COMMANDS.items():
+        app.command(f"softcvi.cli._{name}:app", name=name, help=text)
+    for point in sorted(entry_points(group="softcvi.commands"), key=lambda p: p.name):
+        app.command(_loaded(point), name=point.name)
+    return app
 
 
-def _commands_of_other_distributions() -> list[Callable]:
-    """What other distributions add by the entry points ``softcvi.commands``."""
-    found = sorted(entry_points(group="softcvi.commands"), key=lambda point: point.name)
-    return [point.load() for point in found]
+def _loaded(point: EntryPoint) -> App:
+    """A command of another distribution; one that is broken spoils no other."""
+    try:
+        return point.load()
+    except Exception as error:
+        why = f"{point.name}: cannot be loaded from {point.value} ({error})"
+        app = App(name=point.name, help=why)
 
+        @app.default
+        def refuse(*words: str, common: Common = Common()) -> None:  # noqa: B008
+            raise CommandError(f"{why}. Install its distribution again.", FAILURE)
 
-def _add_common_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("common options")
-    group.add_argument(
-        "--traceback", action="store_true", help="show where an error came from"
-    )
-    group.add_argument(
-        "--no-cache", action="store_true", help="do not keep compiled programs on disk"
-    )
+        return app
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -99,39 +98,66 @@ def main(argv: Sequence[str] | None = None) -> int:
     Example:
         >>> from softcvi.cli import main
         >>> main(["completion", "fish"]) == 0  # doctest: +ELLIPSIS
-        # softcvi completion for fish...
+        # Fish completion for softcvi...
         True
     """
-    parser = make_parser()
+    words = list(sys.argv[1:] if argv is None else argv)
+    command = "softcvi"
     try:
-        args = parser.parse_args(argv)
-    except SystemExit as stop:
-        return USAGE if stop.code not in (None, 0) else OK
-    with quiet_libraries():
-        return _run(args)
-
-
-def _run(args: argparse.Namespace) -> int:
-    try:
-        if not args.no_cache:
-            softcvi.enable_compilation_cache()
-        # Reference draws and metrics need all digits of a product on accelerators too.
-        jax.config.update("jax_default_matmul_precision", "highest")
-        code: Any = args.run(args)
-        sys.stdout.flush()
-        return OK if code is None else int(code)
-    except KeyboardInterrupt:
-        print(f"softcvi {args.command}: interrupted", file=sys.stderr)
-        return INTERRUPTED
-    except BrokenPipeError:
-        # The reader has gone (`softcvi ... | head`): nobody is left to be told.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _PIPE_CLOSED
+        app = make_app()
+        command = " ".join(["softcvi", *app.parse_commands(words)[0]])
+        function, bound, _ = app.parse_args(
+            words, exit_on_error=False, print_error=False
+        )
+        if inspect.ismethod(function):
+            return _show(function, bound, words, command)
+        bound.apply_defaults()
+        return _run(function, bound, command)
+    except CycloptsError as error:
+        return _refuse(command, usage_message(error, app))
     except Exception as error:
-        message, code = explain(error)
-        if args.traceback:
-            traceback.print_exception(error)
-        elif code == FAILURE and not isinstance(error, CommandError):
-            message += "\nRun it again with --traceback to see where."
-        print(f"softcvi {args.command}: {message}", file=sys.stderr)
-        return code
+        # Settings check their values when they are made from the command line.
+        return _report_error(command, error, "--traceback" in words)
+    except KeyboardInterrupt:
+        print(f"{command}: interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _show(function: Any, bound: inspect.BoundArguments, words, command: str) -> int:
+    """Help and version; help that was not asked for means that a command is missing."""
+    asked = function.__name__ != "help_print" or any(w in _HELP_FLAGS for w in words)
+    if not asked:
+        return _refuse(command, "required: COMMAND")
+    function(*bound.args, **bound.kwargs)
+    return OK
+
+
+def _refuse(command: str, message: str) -> int:
+    print(f"{command}: {message}\nsee {command} --help", file=sys.stderr)
+    return USAGE
+
+
+def _run(function: Any, bound: inspect.BoundArguments, command: str) -> int:
+    common = bound.arguments.get("common", Common())
+    with clear_warnings():
+        try:
+            common.prepare()
+            code = function(*bound.args, **bound.kwargs)
+            sys.stdout.flush()
+            return OK if code is None else int(code)
+        except BrokenPipeError:
+            # The reader has gone (`softcvi ... | head`): nobody is left to be told.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return _PIPE_CLOSED
+        except Exception as error:
+            return _report_error(command, error, common.traceback)
+
+
+def _report_error(command: str, error: Exception, with_traceback: bool) -> int:
+    message, code = explain(error)
+    if with_traceback:
+        traceback.print_exception(error)
+    elif code == FAILURE and not isinstance(error, CommandError):
+        message += "\nRun it again with --traceback to see where."
+    print(f"{command}: {message}", file=sys.stderr)
+    return code

@@ -1,116 +1,138 @@
 """``softcvi report``: pages about fits that are on disk."""
 
-import argparse
-import functools
-import os
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from cyclopts import App, Parameter
+
+from softcvi.cli._common import Common, Flag
 from softcvi.cli._errors import CommandError
-from softcvi.cli._terminal import say
+from softcvi.cli._folder import hold_folder
+from softcvi.cli._terminal import say, say_verdict
 
-_EPILOG = """\
+app = App(
+    name="report",
+    help="Make a self-contained HTML page from a folder that `softcvi fit` wrote; from "
+    "several folders an index with a table that can be sorted.",
+    help_epilogue="""\
+Reading results never runs code from their folders: where coverage needs the
+model of a fit, name it by --model.
+
 examples:
   softcvi report softcvi-fit
-  softcvi report softcvi-fit --reference nuts.csv      with coverage
-  softcvi report fits/* --out comparison               an index, and a page each
-  softcvi report a b --together --out both.html        a few on one page
-"""
+  softcvi report fits/a --reference nuts.csv
+  softcvi report fits/a --reference nuts.csv --model a.py:model --data y.json
+  softcvi report fits/* --out comparison           an index, and a page each
+  softcvi report a b --together --out both.html    a few on one page
+""",
+)
 
 
-def add_report_parser(commands) -> None:
-    """Add the command.
+@app.default
+def report(
+    *folders: Annotated[
+        Path, Parameter(name="DIR", metavar="DIR", help="Folders of softcvi fit.")
+    ],
+    reference: Annotated[
+        Path | None,
+        Parameter(
+            help="Draws taken as the truth: CSV, NPZ or JSON, with the model's names."
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        Parameter(help="FILE.py:NAME of the model that was fitted, for coverage."),
+    ] = None,
+    data: Annotated[Path | None, Parameter(help="The model's data.")] = None,
+    out: Annotated[
+        Path | None,
+        Parameter(
+            help="The page (DIR/report.html), or the folder of many (softcvi-report)."
+        ),
+    ] = None,
+    together: Annotated[Flag, Parameter(help="Several fits on one page.")] = False,
+    quiet: Annotated[Flag, Parameter(help="Print nothing.")] = False,
+    common: Common = Common(),  # noqa: B008
+) -> None:
+    """Make pages from folders that ``softcvi fit`` wrote."""
+    if not folders:
+        raise CommandError("required: DIR. Give a folder that softcvi fit wrote.")
+    _refuse_unused(reference, model, data)
+    if together and len(folders) == 1:
+        raise CommandError("--together: needs several folders. Leave it out.")
+    views = [_read(folder, reference, model, data) for folder in folders]
+    page = _write(views, folders, out, together)
+    for view in views:
+        reasons = "; ".join(view.reasons)
+        say_verdict(view.level, f"{view.title}: {reasons}", quiet=quiet)
+    say(f"wrote {page}", quiet=quiet)
 
-    Args:
-        commands: What ``add_subparsers`` returned.
 
-    Example:
-        >>> parser = argparse.ArgumentParser()
-        >>> add_report_parser(parser.add_subparsers())
-        >>> parser.parse_args(["report", "a", "b"]).folders
-        [PosixPath('a'), PosixPath('b')]
-    """
-    parser = commands.add_parser(
-        "report",
-        help="make an HTML page, or an index of many, from fits on disk",
-        description="Make a self-contained HTML page from a folder that `softcvi fit` "
-        "wrote; from several folders an index with a table that can be sorted.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "folders", nargs="+", type=Path, metavar="DIR", help="folders of softcvi fit"
-    )
-    parser.add_argument(
-        "--reference",
-        type=Path,
-        metavar="FILE",
-        help="draws taken as the truth: CSV, NPZ or JSON, with the model's names",
-    )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        help="the page (DIR/report.html), or the folder of many (softcvi-report)",
-    )
-    parser.add_argument(
-        "--together", action="store_true", help="several fits on one page"
-    )
-    parser.add_argument("--quiet", action="store_true", help="print nothing")
-    parser.set_defaults(run=_run)
+def _refuse_unused(
+    reference: Path | None, model: str | None, data: Path | None
+) -> None:
+    if model is not None and reference is None:
+        raise CommandError("--model: is of use only with --reference. Leave it out.")
+    if data is not None and model is None:
+        raise CommandError("--data: is of use only with --model. Leave it out.")
 
 
-def _run(args: argparse.Namespace) -> None:
-    from softcvi.cli._data import read_draws
-    from softcvi.report import read_fit, write_index, write_report
+def _write(views: list, folders: tuple[Path, ...], out: Path | None, together) -> Path:
+    from softcvi.report import write_index, write_report
 
-    reference = None if args.reference is None else read_draws(args.reference)
-    views = [
-        read_fit(folder, reference, functools.partial(_target_again, folder))
-        for folder in args.folders
-    ]
-    if len(views) == 1:
-        page = write_report(views, args.out or args.folders[0] / "report.html")
-    elif args.together:
-        page = write_report(views, args.out or Path("softcvi-report.html"))
-    else:
-        out = args.out or Path("softcvi-report")
+    if len(views) > 1 and not together:
+        out = out or Path("softcvi-report")
         if out.suffix == ".html":
             raise CommandError(
                 f"--out {out}: several fits need a folder; or add --together for one "
                 "page."
             )
-        page = write_index(views, out)
-    say(f"wrote {page}", quiet=args.quiet)
+        with hold_folder(out):
+            return write_index(views, out)
+    alone = Path("softcvi-report.html") if together else folders[0] / "report.html"
+    page = out or alone
+    with hold_folder(page.parent):
+        return write_report(views, page)
 
 
-def _target_again(folder: Path, settings: dict[str, Any]):
-    """The model that a fit used, from the files that its folder names."""
+def _read(folder: Path, reference: Path | None, model: str | None, data: Path | None):
+    from softcvi.cli._data import read_draws
+    from softcvi.report import needs_model, read_fit
+
+    if reference is None:
+        return read_fit(folder)
+    draws = read_draws(reference)
+    if model is not None:
+        return read_fit(folder, draws, _target(folder, model, data))
+    if needs_model(folder, draws):
+        told = read_fit(folder).settings
+        flags = f"--model {told.get('model', 'FILE.py:NAME')}"
+        flags += f" --data {told['data']}" if "data" in told else ""
+        raise CommandError(
+            f"{folder}: coverage needs the model of this fit, and reading results "
+            f"never imports one.\nGive {flags}, or --reference to softcvi fit."
+        )
+    return read_fit(folder, draws)
+
+
+def _target(folder: Path, model: str, data: Path | None) -> Any:
+    """The model that a fit used, from the files that the user named."""
     from softcvi.cli._data import read_data
+    from softcvi.cli._fit_files import file_digest, read_record
     from softcvi.cli._model_file import load_target, split_name
 
-    path, name = split_name(settings.get("model", "the model's file"))
-    model = _find_file(folder, path, settings.get("model sha256"))
-    data = {}
-    if "data" in settings:
-        file = _find_file(folder, Path(settings["data"]), settings.get("data sha256"))
-        data = read_data(file)
-    return load_target(model, name, data, settings.get("kind", "auto"))
-
-
-def _find_file(folder: Path, file: Path, sha256: str | None) -> Path:
-    """A file as it was at the fit: here, one folder below, or beside the fit."""
-    from softcvi.cli._fit_files import file_digest
-
-    below = sorted(path for path in Path().iterdir() if path.is_dir())
-    places = (Path(), folder, folder.resolve().parent, *below)
-    # Path.is_file would stop at a folder that may not be read.
-    found = [place / file for place in places if os.path.isfile(place / file)]
-    for path in found:
-        if sha256 in (None, file_digest(path)):
-            return path
-    state = "was changed" if found else "not found"
-    raise CommandError(
-        f"{found[0] if found else file}: {state}, and coverage needs it as it was when "
-        f"{folder} was fitted. Run this beside the same file, or give --reference to "
-        "softcvi fit at fitting time."
-    )
+    path, name = split_name(model)
+    told = read_record(folder).get("settings", {})
+    for file, what in ((path, "model"), (data, "data")):
+        if file is None:
+            continue
+        if not file.is_file():
+            raise CommandError(f"{file}: not found. Check --{what}.")
+        if told.get(f"{what} sha256") not in (None, file_digest(file)):
+            raise CommandError(
+                f"{file}: was changed since {folder} was fitted, and coverage needs it "
+                "as it was. Give the same file, or give --reference to softcvi fit."
+            )
+    values = {} if data is None else read_data(data)
+    source = "--data" if data is None else data.name
+    return load_target(path, name, values, str(told.get("kind", "auto")), source)

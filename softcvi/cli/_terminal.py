@@ -1,4 +1,4 @@
-"""Manners at the terminal: who may write what, and where."""
+"""Output at the terminal: text, warnings and verdicts."""
 
 import contextlib
 import logging
@@ -6,77 +6,49 @@ import sys
 import warnings
 from collections.abc import Iterator
 
-from rich.console import Console
-
-from softcvi.fitting import AbstractReporter, Bar, Lines, Silent
+# What only authors of libraries can act on.
+_FOR_AUTHORS = (
+    DeprecationWarning,
+    PendingDeprecationWarning,
+    FutureWarning,
+    ImportWarning,
+    ResourceWarning,
+)
 
 
 @contextlib.contextmanager
-def quiet_libraries() -> Iterator[None]:
-    """Keep warnings and logs of other libraries off the user's screen.
+def clear_warnings() -> Iterator[None]:
+    """Show each warning once, as one line; hide logs and notes for authors.
 
-    Python's own ``-W`` and ``PYTHONWARNINGS`` bring warnings back.
+    Warnings about the model or the fit reach the user, whichever library they come
+    from. Python's own ``-W`` and ``PYTHONWARNINGS`` overrule this.
 
     Example:
         >>> import warnings
-        >>> with quiet_libraries():
-        ...     warnings.warn("an old function of some library")
+        >>> with clear_warnings():
+        ...     warnings.warn("an old function", DeprecationWarning)
     """
     before = logging.root.manager.disable
+    shown: set[str] = set()
+
+    def show(message, category, filename, lineno, file=None, line=None) -> None:
+        text = " ".join(str(message).split())
+        if text not in shown:
+            shown.add(text)
+            print(f"warning: {text}", file=sys.stderr)
+
     with warnings.catch_warnings():
         if not sys.warnoptions:
-            warnings.simplefilter("ignore")
+            warnings.resetwarnings()
+            for category in _FOR_AUTHORS:
+                warnings.simplefilter("ignore", category, append=True)
+            warnings.simplefilter("always", append=True)
+            warnings.showwarning = show
         logging.disable(logging.WARNING)
         try:
             yield
         finally:
             logging.disable(before)
-
-
-class Named(AbstractReporter):
-    """Another reporter under a name that says which fit this is.
-
-    Args:
-        reporter: The reporter that does the work.
-        name: What to call the fit.
-
-    Example:
-        >>> import sys
-        >>> reporter = Named(Lines(stream=sys.stdout), "SLCP, ELBO")
-        >>> reporter.begin("fit", 100)
-        SLCP, ELBO: started
-    """
-
-    def __init__(self, reporter: AbstractReporter, name: str):
-        self.reporter = reporter
-        self.name = name
-
-    def begin(self, description: str, total: int) -> None:
-        self.reporter.begin(self.name, total)
-
-    def update(self, step: int, rate: float, numbers: dict[str, float]) -> None:
-        self.reporter.update(step, rate, numbers)
-
-    def end(self) -> None:
-        self.reporter.end()
-
-
-def make_reporter(quiet: bool = False, name: str = "fit") -> AbstractReporter:
-    """A bar on a terminal, lines in a log, nothing if not wanted.
-
-    Args:
-        quiet: Nothing at all.
-        name: What to call the fit.
-
-    Example:
-        >>> type(make_reporter(quiet=True)).__name__
-        'Silent'
-    """
-    if quiet:
-        return Silent()
-    console = Console(stderr=True)
-    live = console.is_terminal and not console.is_dumb_terminal
-    return Named(Bar(console) if live else Lines(), name)
 
 
 def say(text: str = "", *, quiet: bool = False) -> None:
@@ -108,6 +80,8 @@ def say_verdict(level: str, text: str, *, quiet: bool = False) -> None:
     """
     if quiet:
         return
+    from rich.console import Console
+
     colours = {"trusted": "bold green", "caution": "bold yellow"}
     console = Console(highlight=False, soft_wrap=True)
     style = colours.get(level, "bold red")

@@ -168,6 +168,13 @@ class FitResult:
         return _LEVELS[self.verdict.level], ess, elbo
 
     @property
+    def draws_are(self) -> str:
+        """Where the draws of ``sample`` come from."""
+        if self.has_usable_weights:
+            return "corrected by importance weights"
+        return "the guide's own"
+
+    @property
     def khat(self) -> float:
         """Pareto k-hat of the importance weights."""
         return self.importance.khat
@@ -196,8 +203,7 @@ class FitResult:
                 f"{self.num_skipped_steps} skipped steps"
             )
         weights = self.importance.log_weights if self.has_usable_weights else None
-        whose = "the guide's own draws" if weights is None else "corrected by weights"
-        lines.append(f"estimates  {whose}")
+        lines.append(f"estimates  {self.draws_are}")
         rows = summarise(self.importance.draws, weights)
         width = max(len(str(row["name"])) for row in rows[:max_rows])
         columns = ("mean", "sd", "q5", "median", "q95")

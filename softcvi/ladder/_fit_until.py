@@ -8,11 +8,13 @@ from jaxtyping import Array, PRNGKeyArray
 
 from softcvi.diagnostics import Verdict
 from softcvi.fitting._checks import check_target, checked_key
+from softcvi.fitting._history import History
 from softcvi.fitting._progress import AbstractReporter
 from softcvi.fitting._result import FitResult
 from softcvi.ladder._chains import ChainDraws
 from softcvi.ladder._rungs import Climb, Rung
 from softcvi.objectives import SoftCVI
+from softcvi.posterior import ImportanceSample
 from softcvi.targets import AbstractTarget
 from softcvi.targets._numpy_random import numpy_generator
 
@@ -51,6 +53,76 @@ class LadderResult:
         if self.chain is None:
             return self.result.verdict
         return self.chain.verdict
+
+    @property
+    def status(self) -> str:
+        """How the best fit ended."""
+        return self.result.status
+
+    @property
+    def message(self) -> str:
+        """The same in words."""
+        return self.result.message
+
+    @property
+    def history(self) -> History:
+        """Curves of the best fit."""
+        return self.result.history
+
+    @property
+    def steps(self) -> int:
+        """Steps of the best fit."""
+        return self.result.steps
+
+    @property
+    def num_particles(self) -> int:
+        """K of the best fit."""
+        return self.result.num_particles
+
+    @property
+    def num_bad_densities(self) -> int:
+        """Log densities of the best fit that were NaN or plus infinity."""
+        return self.result.num_bad_densities
+
+    @property
+    def num_skipped_steps(self) -> int:
+        """Steps of the best fit without a usable gradient."""
+        return self.result.num_skipped_steps
+
+    @property
+    def seconds_start(self) -> float:
+        """Time of the start of the best fit."""
+        return self.result.seconds_start
+
+    @property
+    def seconds_compile(self) -> float:
+        """Time of its compilation."""
+        return self.result.seconds_compile
+
+    @property
+    def seconds_run(self) -> float:
+        """Time of all attempts, without start and compilation of the best fit."""
+        total = sum(rung.seconds for rung in self.rungs)
+        return max(total - self.seconds_start - self.seconds_compile, 0.0)
+
+    @property
+    def importance(self) -> ImportanceSample:
+        """Weighted draws of the best guide."""
+        return self.result.importance
+
+    @property
+    def choices(self) -> dict[str, str]:
+        """What was chosen in the best fit, and every attempt in order."""
+        rungs = {
+            f"rung {i}": f"{rung.name}, {rung.seconds:.1f} s: {rung.verdict}"
+            for i, rung in enumerate(self.rungs, start=1)
+        }
+        return {**self.result.choices, **rungs}
+
+    @property
+    def draws_are(self) -> str:
+        """Where the draws of ``sample`` come from."""
+        return self.result.draws_are if self.chain is None else "from chains (NUTS)"
 
     def sample(self, key: PRNGKeyArray, n: int = 1000) -> dict[str, Array]:
         """Draws of the trusted answer: from the chain if there is one.

@@ -36,8 +36,6 @@ def reference_of(views: Sequence[FitView]) -> Columns | None:
 def marginal_charts(views: Sequence[FitView]) -> list[Chart]:
     """A density for each scalar, with the reference behind it.
 
-    A fit alone, without a reference, is shown beside its importance-corrected self.
-
     Args:
         views: Fits of one posterior.
 
@@ -59,10 +57,6 @@ def _samples(
     if reference is not None and name in reference:
         style = METHOD_STYLES["reference"]
         found.append((style, style.label, reference[name], None))
-    elif len(views) == 1 and views[0].log_weights is not None:
-        style = METHOD_STYLES["corrected"]
-        weights = np.exp(views[0].log_weights)
-        found.append((style, style.label, views[0].columns[name], weights))
     for view in views:
         if name in view.columns:
             values = view.columns[name]

@@ -1,10 +1,10 @@
 """Fits in folders: ``result.json`` and ``draws.csv``, from which a page can be made."""
 
 import csv
+import io
 import json
 import math
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,34 @@ from softcvi.report._stored import posterior_for
 from softcvi.report._view import HISTORY, FitView
 from softcvi.targets import AbstractTarget
 
-RESULT, DRAWS, POSTERIOR = "result.json", "draws.csv", "posterior.softcvi"
-_WEIGHT, _LOG_Q = "log_weight", "log_q"
+RESULT, DRAWS = "result.json", "draws.csv"
+# Columns that older versions wrote beside the parameters.
+_OLD_COLUMNS = ("log_weight", "log_q")
 _MOMENTS = ("mean", "sd")
-_PLAIN = (
-    "name", "method", "posterior", "status", "message", "level", "khat", "ess_share",
-    "log_evidence", "num_particles", "steps", "seconds", "choices", "settings",
-    "versions", "reference_log_prob", "mean_accuracy",
-)  # fmt: skip
+# Arrays behind the charts of the checks.
+_CHECKS = ("log_weights", "log_q")
+_NUMBER = (int, float, type(None))
+# What a record holds besides its arrays, and of which type.
+_PLAIN: dict[str, type | tuple[type, ...]] = {
+    "name": str,
+    "method": str,
+    "posterior": str,
+    "status": str,
+    "message": str,
+    "level": str,
+    "draws_are": str,
+    "khat": _NUMBER,
+    "ess_share": _NUMBER,
+    "log_evidence": _NUMBER,
+    "reference_log_prob": _NUMBER,
+    "mean_accuracy": _NUMBER,
+    "num_particles": int,
+    "steps": int,
+    "seconds": dict,
+    "choices": dict,
+    "settings": dict,
+    "versions": dict,
+}
 
 
 def as_json(view: FitView) -> dict[str, Any]:
@@ -39,21 +59,19 @@ def as_json(view: FitView) -> dict[str, Any]:
     facts["reasons"] = list(view.reasons)
     facts["num_bad_densities"], facts["num_skipped_steps"] = view.num_bad
     facts["pair"] = None if view.pair is None else list(view.pair)
-    facts["estimates"] = _estimates(view, None, "")
-    if view.log_weights is not None:
-        for name, more in _estimates(view, view.log_weights, "corrected_").items():
-            facts["estimates"][name] |= more
+    facts["estimates"] = {
+        str(row["name"]): {what: float(row[what]) for what in _MOMENTS}
+        for row in summarise(view.columns)
+    }
     facts["history"] = {name: view.history[name].tolist() for name in HISTORY}
+    for name in _CHECKS:
+        values = getattr(view, name)
+        facts[name] = None if values is None else _rounded(values)
     return _finite(facts)
 
 
-def _estimates(
-    view: FitView, log_weights: np.ndarray | None, prefix: str
-) -> dict[str, dict[str, float]]:
-    return {
-        str(row["name"]): {f"{prefix}{what}": float(row[what]) for what in _MOMENTS}
-        for row in summarise(view.columns, log_weights)
-    }
+def _rounded(values: np.ndarray) -> list[float]:
+    return [float(f"{value:.9g}") for value in values]
 
 
 def save_fit(view: FitView, folder: str | os.PathLike) -> list[Path]:
@@ -73,30 +91,23 @@ def save_fit(view: FitView, folder: str | os.PathLike) -> list[Path]:
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    names = list(view.columns)
-    columns = [np.asarray(view.columns[name]) for name in names]
-    for extra, values in ((_WEIGHT, view.log_weights), (_LOG_Q, view.log_q)):
-        if values is not None:
-            names, columns = [*names, extra], [*columns, values]
     _write(folder / RESULT, json.dumps(as_json(view), indent=1, allow_nan=False))
-    rows = [",".join(_quoted(name) for name in names)]
-    rows += [",".join(map(_digits, row)) for row in zip(*columns, strict=True)]
-    _write(folder / DRAWS, "\n".join(rows) + "\n")
+    _write(folder / DRAWS, _as_csv(view.columns))
     return [folder / RESULT, folder / DRAWS]
 
 
 def read_fit(
     folder: str | os.PathLike,
     reference: dict[str, np.ndarray] | None = None,
-    find_target: Callable[[dict[str, Any]], AbstractTarget] | None = None,
+    target: AbstractTarget | None = None,
 ) -> FitView:
-    """Read a fit that ``softcvi fit`` or ``save_fit`` wrote.
+    """Read a fit that ``softcvi fit`` or ``save_fit`` wrote; runs no code from there.
 
     Args:
         folder: The folder.
         reference: Draws taken as the truth; coverage needs the stored posterior too.
-        find_target: Makes the model from the fit's settings, for a posterior whose
-            coordinates its model defines; called only if the reference needs it.
+        target: The model that was fitted, for a posterior whose coordinates its model
+            defines (``needs_model``).
 
     Example:
         >>> import tempfile
@@ -112,31 +123,47 @@ def read_fit(
             f"{folder}: holds no {RESULT}. Give a folder that softcvi fit wrote."
         )
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
-        history = {n: np.array(facts["history"][n], float) for n in HISTORY}
-        columns = _read_draws(folder / DRAWS)
-        pair = facts.get("pair")
-        view = FitView(
-            **{name: facts[name] for name in _PLAIN},
-            reasons=tuple(facts["reasons"]),
-            history=history,
-            log_weights=columns.pop(_WEIGHT, None),
-            log_q=columns.pop(_LOG_Q, None),
-            columns=columns,
-            num_bad=(facts["num_bad_densities"], facts["num_skipped_steps"]),
-            pair=None if pair is None else (pair[0], pair[1]),
-            source=str(folder.resolve()),
-        )
-    except (KeyError, ValueError, TypeError, IndexError, StopIteration) as error:
+        view = _view(folder, json.loads(path.read_text(encoding="utf-8")))
+    except Exception as error:
+        # A damaged file fails in many ways: RecursionError, csv.Error, KeyError...
         raise ValueError(
-            f"{folder}: not a fit of this version, or damaged ({error}). "
-            "Fit it again with softcvi fit."
+            f"{folder}: not a fit of this version, or damaged "
+            f"({type(error).__name__}: {error}). Fit it again with softcvi fit."
         ) from error
     if reference is None:
         return view
-    make = None if find_target is None else lambda: find_target(view.settings)
-    posterior = posterior_for(folder / POSTERIOR, reference, make)
-    return view.with_reference(reference, posterior)
+    return view.with_reference(reference, posterior_for(folder, reference, target))
+
+
+def _view(folder: Path, facts: dict[str, Any]) -> FitView:
+    columns = _read_draws(folder / DRAWS)
+    older = [columns.pop(name, None) for name in _OLD_COLUMNS]
+    checks: dict[str, Any] = {
+        name: old if facts.get(name) is None else _curve(facts[name])
+        for name, old in zip(_CHECKS, older, strict=True)
+    }
+    plain = {"draws_are": "", **{name: facts[name] for name in _PLAIN if name in facts}}
+    for name, kind in _PLAIN.items():
+        if not isinstance(plain[name], kind):
+            raise TypeError(f"{name} is {plain[name]!r:.50}")
+    pair = facts.get("pair")
+    return FitView(
+        **plain,
+        **checks,
+        reasons=tuple(str(reason) for reason in facts["reasons"]),
+        history={n: _curve(facts["history"][n]) for n in HISTORY},
+        columns=columns,
+        num_bad=(int(facts["num_bad_densities"]), int(facts["num_skipped_steps"])),
+        pair=None if pair is None else (str(pair[0]), str(pair[1])),
+        source=str(folder.resolve()),
+    )
+
+
+def _curve(values: Any) -> np.ndarray:
+    array = np.array(values, float)
+    if array.ndim != 1:
+        raise ValueError(f"expected a list of numbers; got {values!r:.50}")
+    return array
 
 
 def _read_draws(path: Path) -> dict[str, np.ndarray]:
@@ -146,19 +173,23 @@ def _read_draws(path: Path) -> dict[str, np.ndarray]:
     return dict(zip(names, values.T, strict=True))
 
 
+def _as_csv(columns: dict[str, np.ndarray]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    rows = zip(*(np.asarray(column) for column in columns.values()), strict=True)
+    writer.writerows([f"{float(value):.9g}" for value in row] for row in rows)
+    return text.getvalue()
+
+
 def _write(path: Path, text: str) -> None:
     """Replace a file only once the new one is whole."""
     draft = path.with_name(path.name + ".part")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(path)
-
-
-def _quoted(name: str) -> str:
-    return f'"{name}"' if "," in name else name
-
-
-def _digits(value: Any) -> str:
-    return f"{float(value):.9g}"
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _finite(value: Any) -> Any:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from softcvi.fitting import FitResult
+from softcvi.ladder import LadderResult
 from softcvi.report._chart import Chart
 from softcvi.report._check_charts import check_charts
 from softcvi.report._curves import training_charts
@@ -16,18 +17,21 @@ from softcvi.report._draw_charts import (
     picture_chart,
     reference_of,
 )
-from softcvi.report._table import comparison_table, estimates_table
+from softcvi.report._table import Table, comparison_table, estimates_table
 from softcvi.report._view import FitView
 from softcvi.report._words import advice, headline, meaning
 
 _MARGINAL_LIMIT = 12
+Fit = FitView | FitResult | LadderResult
 
 
 def write_report(
-    fits: FitView | FitResult | Sequence[FitView | FitResult],
+    fits: Fit | Sequence[Fit],
     path: str | os.PathLike,
     *,
     title: str | None = None,
+    introduction: str = "",
+    tables: Sequence[Table] = (),
 ) -> Path:
     """Write one page that works offline, for one fit or a few side by side.
 
@@ -37,6 +41,8 @@ def write_report(
         fits: A result, a view of one, or several.
         path: The HTML file.
         title: Heading of the page.
+        introduction: A paragraph below the heading.
+        tables: Tables that come first.
 
     Returns:
         The file.
@@ -55,6 +61,8 @@ def write_report(
     html = render(
         "page.html",
         title=title or _title(views),
+        introduction=introduction,
+        tables=tables,
         views=[_section(view) for view in views],
         table=comparison_table(views) if len(views) > 1 else None,
         groups=[_group(name, group) for name, group in groups.items()],
@@ -74,7 +82,7 @@ def as_views(fits: Any) -> list[FitView]:
         >>> len(as_views(FitView.example()))
         1
     """
-    several = [fits] if isinstance(fits, FitView | FitResult) else list(fits)
+    several = [fits] if isinstance(fits, Fit) else list(fits)
     if not several:
         raise ValueError("fits: give at least one.")
     return [f if isinstance(f, FitView) else FitView.from_result(f) for f in several]

@@ -1,6 +1,7 @@
 """The stored posterior of a fit, read only where reference draws can use it."""
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,29 +10,48 @@ from softcvi.posterior._storage import read
 from softcvi.report._reference import has_all_of
 from softcvi.targets import AbstractTarget, SpaceOfModel
 
+POSTERIOR = "posterior.softcvi"
+
+
+def needs_model(folder: str | os.PathLike, reference: Mapping[str, Any]) -> bool:
+    """Whether coverage of reference draws needs the model that was fitted.
+
+    Args:
+        folder: The folder of a fit.
+        reference: Named arrays with a leading axis of draws.
+
+    Example:
+        >>> needs_model("no-such-folder", {})
+        False
+    """
+    path = Path(folder) / POSTERIOR
+    if not path.exists():
+        return False
+    parts, _ = read(path)
+    covered = has_all_of(parts["guide"].structure, reference)
+    return covered and isinstance(parts["space"], SpaceOfModel)
+
 
 def posterior_for(
-    path: Path,
-    reference: Mapping[str, Any],
-    find_target: Callable[[], AbstractTarget] | None = None,
+    folder: Path, reference: Mapping[str, Any], target: AbstractTarget | None = None
 ) -> Posterior | None:
     """The posterior, if reference draws have a density under it.
 
     Args:
-        path: The file that ``Posterior.save`` wrote.
+        folder: The folder of a fit.
         reference: Named arrays with a leading axis of draws.
-        find_target: Makes the model again, which is slow and may fail; called only if
-            the coordinates of the fit are defined by the model.
+        target: The model that was fitted; needed only if ``needs_model``.
 
     Example:
-        >>> posterior_for(Path("no-such-file"), {}) is None
+        >>> posterior_for(Path("no-such-folder"), {}) is None
         True
     """
+    path = folder / POSTERIOR
     if not path.exists():
         return None
     parts, _ = read(path)
     if not has_all_of(parts["guide"].structure, reference):
         return None
-    if find_target is None or not isinstance(parts["space"], SpaceOfModel):
+    if not isinstance(parts["space"], SpaceOfModel):
         return load(path)
-    return load(path, find_target())
+    return load(path, target)

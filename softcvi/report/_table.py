@@ -52,6 +52,20 @@ class Table:
     header: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
 
+    @classmethod
+    def of_text(
+        cls, caption: str, header: Sequence[str], rows: Sequence[Sequence[str]]
+    ) -> "Table":
+        """A table of plain text, sorted by it.
+
+        Args:
+            caption: What it shows.
+            header: Names of the columns.
+            rows: What is shown.
+        """
+        cells = tuple(tuple(Cell(text, text) for text in row) for row in rows)
+        return cls(caption, tuple(header), cells)
+
 
 def comparison_table(
     views: Sequence[FitView], links: Sequence[str] | None = None
@@ -99,8 +113,7 @@ def estimates_table(views: Sequence[FitView]) -> Table:
 
     Example:
         >>> estimates_table([FitView.example()]).header
-        ('parameter', 'SoftCVI mean', 'sd', '5%', '95%', 'corrected mean', \
-'corrected sd')
+        ('parameter', 'SoftCVI mean', 'sd', '5%', '95%')
     """
     reference = next((v.reference for v in views if v.reference is not None), None)
     alone = len(views) == 1
@@ -109,9 +122,6 @@ def estimates_table(views: Sequence[FitView]) -> Table:
         header += ["reference mean", "sd"]
     for view in views:
         header += [f"{view.label} mean", "sd"] + (["5%", "95%"] if alone else [])
-    log_weights = views[0].log_weights if alone else None
-    if log_weights is not None:
-        header += ["corrected mean", "corrected sd"]
     rows = []
     for name in by_interest(views)[:_ESTIMATES]:
         values: list[float | None] = []
@@ -121,32 +131,26 @@ def estimates_table(views: Sequence[FitView]) -> Table:
             values += _moments(view.columns.get(name))
             if alone:
                 values += list(np.quantile(view.columns[name], [0.05, 0.95]))
-        if log_weights is not None:
-            values += _moments(views[0].columns[name], np.exp(log_weights))
         cells = (Cell(number(value, 4), _key(value)) for value in values)
         rows.append((Cell(name, name), *cells))
     left_out = len(views[0].columns) - len(rows)
-    caption = _estimates_caption(alone, log_weights is not None, left_out)
-    return Table(caption, tuple(header), tuple(rows))
+    return Table(_caption(views, left_out), tuple(header), tuple(rows))
 
 
-def _estimates_caption(alone: bool, corrected: bool, left_out: int) -> str:
+def _caption(views: Sequence[FitView], left_out: int) -> str:
+    alone = len(views) == 1
     shown = ", standard deviation, 5% and 95% quantile" if alone else " and sd"
     more = f" ({left_out} more are in the draws)" if left_out else ""
-    last = (
-        "The last two columns are corrected by importance weights, the others are not."
-        if corrected
-        else "No column is corrected by importance weights."
-    )
-    return f"Mean{shown} of every parameter{more}. {last}"
+    sources = list(dict.fromkeys(v.draws_are for v in views if v.draws_are))
+    whose = f" Draws are {' or '.join(sources)}." if sources else ""
+    return f"Mean{shown} of every parameter{more}.{whose}"
 
 
-def _moments(column, weights=None) -> list[float | None]:
+def _moments(column: np.ndarray | None) -> list[float | None]:
     if column is None:
         return [None, None]
     column = np.asarray(column, float)
-    mean = float(np.average(column, weights=weights))
-    return [mean, float(np.sqrt(np.average((column - mean) ** 2, weights=weights)))]
+    return [float(np.mean(column)), float(np.std(column))]
 
 
 def _key(value: float | None) -> float | None:

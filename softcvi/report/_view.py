@@ -4,10 +4,12 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+import jax
 import numpy as np
 
 from softcvi.diagnostics import coverage, mean_accuracy
 from softcvi.fitting import FitResult
+from softcvi.ladder import LadderResult
 from softcvi.posterior import Posterior
 from softcvi.report._columns import Columns, as_columns
 from softcvi.report._palette import Style, style_of
@@ -16,6 +18,7 @@ from softcvi.report._versions import versions
 
 _MAX_COLUMNS = 2000
 _MAX_REFERENCE = 4000
+_DRAWS = 4000
 
 HISTORY = ("step", "excess", "label_ess", "elbo")
 
@@ -36,12 +39,14 @@ class FitView:
         level: ``"trusted"``, ``"caution"`` or ``"not trusted"``.
         reasons: Why.
         history: Arrays ``step``, ``excess``, ``label_ess`` and ``elbo``.
-        columns: One array of draws for each scalar.
+        columns: Draws of the answer, those that the verdict is about: one array per
+            scalar.
         num_particles: K.
         steps: Steps done.
         seconds: Wall times by name.
-        log_weights: Normalised log weights of the draws.
-        log_q: Log density of the guide at the draws.
+        draws_are: Where the draws come from, in words.
+        log_weights: Normalised log weights of the guide's draws, in any order.
+        log_q: Log density of the guide at its own draws, in any order.
         khat: Pareto k-hat of the weights.
         ess_share: Effective share of the draws.
         log_evidence: Estimate of the log marginal likelihood.
@@ -75,6 +80,7 @@ class FitView:
     num_particles: int
     steps: int
     seconds: dict[str, float]
+    draws_are: str = ""
     log_weights: np.ndarray | None = None
     log_q: np.ndarray | None = None
     khat: float | None = None
@@ -116,8 +122,9 @@ class FitView:
     @classmethod
     def from_result(
         cls,
-        result: FitResult,
+        result: FitResult | LadderResult,
         *,
+        draws: Mapping[str, Any] | None = None,
         name: str = "",
         method: str = "softcvi",
         posterior: str = "",
@@ -128,7 +135,8 @@ class FitView:
         """Look at a result.
 
         Args:
-            result: What ``softcvi.fit`` returned.
+            result: What ``softcvi.fit`` or ``softcvi.fit_until`` returned.
+            draws: Draws of its ``sample``; 4000 by default.
             name: What to call it.
             method: Its method, for the colour.
             posterior: Name of the posterior.
@@ -137,6 +145,8 @@ class FitView:
             pair: Two scalars for the picture, such as ``("theta[2]", "theta[3]")``.
         """
         sample, verdict = result.importance, result.verdict
+        if draws is None:
+            draws = result.sample(jax.random.key(0), _DRAWS)
         view = cls(
             name=name,
             method=method,
@@ -146,7 +156,8 @@ class FitView:
             level=verdict.level,
             reasons=tuple(verdict.reasons),
             history={n: np.asarray(getattr(result.history, n), float) for n in HISTORY},
-            columns=as_columns(sample.draws, _MAX_COLUMNS),
+            columns=as_columns(draws, _MAX_COLUMNS),
+            draws_are=result.draws_are,
             num_particles=result.num_particles,
             steps=result.steps,
             seconds={
@@ -225,6 +236,7 @@ class FitView:
             num_particles=8,
             steps=1000,
             seconds={"start": 0.1, "compilation": 1.0, "steps": 0.5},
+            draws_are="corrected by importance weights",
             log_weights=log_weights - np.log(np.sum(np.exp(log_weights))),
             khat=0.21,
             ess_share=0.97,

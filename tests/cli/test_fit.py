@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import softcvi
-from softcvi.cli import _fit, _fit_run, main
+from softcvi.cli import _fit_run, main
+from softcvi.cli._data import read_draws
+from softcvi.cli._precision import double_precision
 from softcvi.fitting import AbstractReporter
 
 FILES = {"result.json", "draws.csv", "posterior.softcvi", "draws.nc", "report.html"}
@@ -165,7 +167,7 @@ def test_an_error_inside_the_density_names_the_line(density, tmp_path, capsys):
 
 def test_double_precision_is_put_back():
     before = jax.config.jax_enable_x64
-    with _fit._precision(True):
+    with double_precision(True):
         assert jax.config.jax_enable_x64
     assert jax.config.jax_enable_x64 == before
 
@@ -193,9 +195,17 @@ def test_a_ladder_writes_its_rungs_and_its_chain(tmp_path, monkeypatch):
     facts = json.loads((out / "result.json").read_text())
     assert "NUTS in the base space" in facts["choices"]["rung 3"]
     assert any("R-hat" in reason for reason in facts["reasons"])
-    with np.load(out / "chain.npz") as chain:
-        # Behind a guide of 200 steps the chain is slow, and its R-hat says so.
-        np.testing.assert_allclose(chain["x"][:, 0].std(), 3.0, rtol=0.4)
+    # Behind a guide of 200 steps the chain is slow, and its R-hat says so.
+    draws = read_draws(out / "draws.csv")["x"]
+    np.testing.assert_allclose(draws[:, 0].std(), 3.0, rtol=0.4)
+    # Page, record and files show the draws that the verdict is about.
+    assert facts["draws_are"] == "from chains (NUTS)"
+    estimate = facts["estimates"]["x[0]"]
+    np.testing.assert_allclose(estimate["sd"], draws[:, 0].std(), rtol=1e-3)
+    xarray = pytest.importorskip("xarray")
+    with xarray.open_datatree(out / "draws.nc", engine="h5netcdf") as tree:
+        stored = np.asarray(tree["posterior"]["x"])[0]
+    np.testing.assert_allclose(stored, draws, rtol=1e-6)
     assert "rung 3" in (out / "report.html").read_text(encoding="utf-8")
 
 

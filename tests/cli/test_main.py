@@ -8,7 +8,7 @@ import pytest
 
 from softcvi.cli import main
 from softcvi.cli._errors import CommandError, explain
-from softcvi.cli._terminal import quiet_libraries
+from softcvi.cli._terminal import clear_warnings
 
 COMMANDS = (
     "demo",
@@ -142,7 +142,7 @@ def test_bash_completes_choices(capsys):
 
 
 def test_other_libraries_stay_quiet_and_are_put_back(caplog):
-    with quiet_libraries():
+    with clear_warnings():
         warnings.warn("an old function", DeprecationWarning, stacklevel=1)
         logging.getLogger("pytensor").warning("no BLAS")
     assert not caplog.records

@@ -1,5 +1,6 @@
 """Reference draws for fits on disk whose coordinates their model defines."""
 
+import json
 import shutil
 
 import numpy as np
@@ -46,46 +47,63 @@ def folder(fitted, tmp_path, monkeypatch):
     return copy
 
 
-def report(folder, reference="nuts.csv"):
+def report(folder, reference="nuts.csv", *options):
     argv = ["report", str(folder / "out"), "--reference", str(folder / reference)]
-    return main([*argv, "--out", str(folder / "page.html")])
+    return main([*argv, "--out", str(folder / "page.html"), *options])
+
+
+def named(folder, model="model.py", data="data.json"):
+    return "--model", f"{folder / model}:model", "--data", str(folder / data)
 
 
 def has_coverage(folder):
     return "nominal coverage" in (folder / "page.html").read_text(encoding="utf-8")
 
 
-def test_the_model_is_made_again_from_the_files_beside_the_fit(folder):
-    assert report(folder) == 0
+def test_the_model_is_made_again_from_the_files_that_the_user_names(folder):
+    assert report(folder, "nuts.csv", *named(folder)) == 0
     assert has_coverage(folder)
 
 
-def test_the_files_may_lie_below_where_the_command_runs(folder, monkeypatch, tmp_path):
-    out = shutil.copytree(folder / "out", tmp_path / "deep" / "fits" / "out")
-    shutil.rmtree(folder / "out")
-    (folder / "sources").mkdir()
-    for name in ("model.py", "data.json"):
-        (folder / name).rename(folder / "sources" / name)
-    monkeypatch.chdir(folder)
-    argv = ["report", str(out), "--reference", "nuts.csv"]
-    assert main([*argv, "--out", "page.html"]) == 0
-    assert has_coverage(folder)
+def test_results_run_no_code_even_if_the_model_lies_beside_them(folder, capsys):
+    """Neither the recorded file nor one of its name beside the fit is imported."""
+    for place in (folder / "model.py", folder / "out" / "model.py"):
+        place.write_text(f"open({str(folder / 'ran')!r}, 'w')\n" + MODEL)
+    record = folder / "out" / "result.json"
+    facts = json.loads(record.read_text())
+    del facts["settings"]["model sha256"]
+    facts["settings"]["model"] = f"{folder / 'model.py'}:model"
+    record.write_text(json.dumps(facts))
+    assert report(folder) == 2
+    assert not (folder / "ran").exists()
+    error = capsys.readouterr().err
+    assert "--model" in error
+    assert "--data data.json" in error
+    assert "--reference to softcvi fit" in error
+    assert error.count("\n") == 2
 
 
 @pytest.mark.parametrize("name", ["model.py", "data.json"])
-def test_a_missing_file_is_named_with_the_other_way(folder, capsys, name):
+def test_a_missing_file_is_named(folder, capsys, name):
     (folder / name).unlink()
-    assert report(folder) == 2
+    assert report(folder, "nuts.csv", *named(folder)) == 2
     error = capsys.readouterr().err
     assert f"{name}: not found" in error
-    assert "--reference to softcvi fit" in error
     assert error.count("\n") == 1
 
 
 def test_a_changed_model_is_not_taken_for_that_of_the_fit(folder, capsys):
     (folder / "model.py").write_text(MODEL.replace("5.0", "50.0"))
-    assert report(folder) == 2
+    assert report(folder, "nuts.csv", *named(folder)) == 2
     assert "model.py: was changed" in capsys.readouterr().err
+
+
+def test_flags_without_use_are_refused(folder, capsys):
+    out = str(folder / "out")
+    assert main(["report", out, "--model", "model.py"]) == 2
+    assert "--model: is of use only with --reference" in capsys.readouterr().err
+    assert main(["report", out, "--together"]) == 2
+    assert "--together" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kept", [["mu"], ["mu", "a[0]"]])

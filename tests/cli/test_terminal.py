@@ -1,4 +1,4 @@
-"""Manners, seen through a pseudo-terminal and through a pipe."""
+"""Output on a pseudo-terminal and in a pipe."""
 
 import os
 import re
@@ -15,7 +15,8 @@ if sys.platform == "win32":
 # A fit's reports without its compilation, so that these tests are quick.
 REPORTS = """\
 import sys
-from softcvi.cli._terminal import make_reporter, say_verdict
+from softcvi.cli._progress import make_reporter
+from softcvi.cli._terminal import say_verdict
 
 reporter = make_reporter("--quiet" in sys.argv, "SLCP, ELBO")
 reporter.begin("fit", 100)

@@ -26,6 +26,7 @@ MODULES = (
     "sweeps",
     "adapters",
     "report",
+    "demo",
 )
 
 
@@ -84,13 +85,14 @@ def test_map_of_the_paper_names_files_that_exist():
 
 
 def test_map_of_the_paper_names_commands_that_parse():
-    from softcvi.cli._main import make_parser
+    from softcvi.cli import make_app
 
     page = (DOCS / "paper-map.md").read_text()
     commands = re.findall(r"`softcvi (reproduce [^`]+)`", page)
     assert len(commands) > 8
     for command in commands:
-        make_parser().parse_args(command.split())
+        words = command.split()
+        make_app().parse_args(words, exit_on_error=False, print_error=False)
 
 
 def test_site_builds_strictly(tmp_path):

@@ -1,100 +1,133 @@
 """``softcvi bench``: speed and quality beside other libraries."""
 
-import argparse
+import functools
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import ModuleType
+from typing import Annotated, Any, Literal
 
-from softcvi.cli._errors import FAILURE, USAGE, CommandError
-from softcvi.cli._terminal import say
-from softcvi_experiments.cli._bench_zoo import add_zoo_options, bench_zoo
+from cyclopts import Parameter
 
-_SUITES = {
-    "peers": "steps beside other libraries, our overhead, the race with NUTS",
-    "growth": "how time and memory grow with all that can grow",
-    "compile": "what imports and compilation cost, cold and cached",
-    "figure": "the paper's main figure: one fit, many at once, the whole",
-    "zoo": "28 models, every default method, judged by references",
+from softcvi.cli import CommandError, Computing, Flag, hold_folder, say
+from softcvi_experiments.cli._options import Integers, Names
+
+# An optional type would read the word "none" as no value.
+_NOT_GIVEN: Any = None
+_SPEED = ("quick", "parts", "repeats")
+# Which suites have which options; a suite refuses the others.
+_OPTIONS = {
+    "peers": _SPEED,
+    "growth": _SPEED,
+    "compile": _SPEED,
+    "figure": (*_SPEED, "fits", "full"),
+    "zoo": ("models", "methods", "seeds", "split"),
 }
-_EPILOG = """\
-suites:
-{suites}
-
-examples:
-  softcvi bench --suite peers --out softcvi-bench
-  softcvi bench --suite figure --fits 50 --full
-  softcvi bench --suite growth --parts memory --quick
-  softcvi bench --redraw results/bench/peers.json
-  softcvi bench --suite zoo --models banana,funnel --seeds 0,1
-"""
 
 
-def add_bench_parser(commands) -> None:
-    """Add the command.
-
-    Args:
-        commands: What ``add_subparsers`` returned.
+@Parameter(name="*")
+@dataclass(frozen=True)
+class SuiteOptions:
+    """Options that some suites have; None is what was not given.
 
     Example:
-        >>> parser = argparse.ArgumentParser()
-        >>> add_bench_parser(parser.add_subparsers())
-        >>> parser.parse_args(["bench", "--suite", "growth"]).suite
-        'growth'
+        >>> SuiteOptions(fits=3).given("figure")
+        {'fits': 3}
+        >>> SuiteOptions(fits=3).given("zoo")
+        Traceback (most recent call last):
+        ...
+        softcvi.cli._errors.CommandError: --fits: the suite `zoo` has no such option...
     """
-    listed = "\n".join(f"  {name:<8} {text}" for name, text in _SUITES.items())
-    parser = commands.add_parser(
-        "bench",
-        help="measure speed and quality beside other libraries",
-        description="Measure speed and quality; every number in the README comes "
-        "out of here.",
-        epilog=_EPILOG.format(suites=listed),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--suite", choices=tuple(_SUITES), help="what to measure")
-    parser.add_argument(
-        "--redraw",
-        type=Path,
-        metavar="FILE",
-        help="print a stored result's table, and write table and plot beside it",
-    )
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, a try-out")
-    parser.add_argument("--parts", help="parts of a suite, separated by commas (all)")
-    parser.add_argument(
-        "--repeats", type=int, default=5, help="runs behind each median"
-    )
-    parser.add_argument(
-        "--fits", type=int, default=50, help="figure: fits in one program"
-    )
-    parser.add_argument(
-        "--full", action="store_true", help="figure: all 50,000 steps of all methods"
-    )
-    add_zoo_options(parser)
-    parser.set_defaults(run=_run, out=None)
+
+    quick: Flag = False
+    """Tiny sizes, to try it out (all suites but zoo)."""
+    parts: Names = None
+    """Parts of a suite, separated by commas (all; all suites but zoo)."""
+    repeats: int | None = None
+    """Runs behind each median (5; all suites but zoo)."""
+    fits: int | None = None
+    """Fits in one program (50; suite figure)."""
+    full: Flag = False
+    """All 50,000 steps of all methods (suite figure)."""
+    models: Names = None
+    """Models, separated by commas (all; suite zoo)."""
+    methods: Names = None
+    """fit, fit_until, fit_starts, auto_normal, auto_mvn, pathfinder, nuts, separated by
+    commas (all but fit_starts; suite zoo)."""
+    seeds: Integers = None
+    """Seeds, separated by commas (0; suite zoo)."""
+    split: Literal["development", "report"] | None = None
+    """One half of the models (suite zoo)."""
+
+    def given(self, suite: str) -> dict:
+        """Options for a suite; those that it does not have are refused.
+
+        Args:
+            suite: Name of the suite.
+        """
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        told = {name: value for name, value in values.items() if value}
+        for name in told:
+            if name not in _OPTIONS[suite]:
+                raise CommandError(
+                    f"--{name}: the suite `{suite}` has no such option. Leave it out."
+                )
+        return told
 
 
-def _run(args: argparse.Namespace) -> int | None:
-    if args.redraw is not None:
-        _redraw(args.redraw)
+def run(
+    *,
+    suite: Annotated[
+        Literal["peers", "growth", "compile", "figure", "zoo"],
+        Parameter(help="What to measure."),
+    ] = _NOT_GIVEN,
+    redraw: Annotated[
+        Path | None,
+        Parameter(
+            help="Print a stored result's table, and write table and plot beside it."
+        ),
+    ] = None,
+    options: SuiteOptions = SuiteOptions(),  # noqa: B008
+    out: Annotated[
+        Path | None, Parameter(help="Output folder (softcvi-bench-SUITE).")
+    ] = None,
+    common: Computing = Computing(),  # noqa: B008
+) -> int | None:
+    """Measure speed and quality beside other libraries."""
+    if redraw is not None:
+        if suite is not _NOT_GIVEN or out is not None or options != SuiteOptions():
+            raise CommandError("--redraw: takes no other option. Leave them out.")
+        _redraw(redraw)
         return None
-    if args.suite is None:
-        known = ", ".join(_SUITES)
-        raise CommandError(f"--suite: say what to measure, one of {known}", USAGE)
-    args.out = args.out or Path(f"softcvi-bench-{args.suite}")
-    if args.suite == "zoo":
-        return bench_zoo(args)
-    bench = _benchmarks(f"--suite {args.suite}")
-    options = bench.Options(
-        args.out,
-        quick=args.quick,
-        parts=tuple(args.parts.split(",")) if args.parts else (),
-        repeats=args.repeats,
-        fits=args.fits,
-        full=args.full,
-        say=say,
-    )
-    files = getattr(bench, f"bench_{args.suite}")(options)
+    if suite is _NOT_GIVEN:
+        known = ", ".join(_OPTIONS)
+        raise CommandError(f"--suite: say what to measure, one of {known}")
+    told = options.given(suite)
+    folder = out or Path(f"softcvi-bench-{suite}")
+    with hold_folder(folder):
+        measure = _zoo if suite == "zoo" else functools.partial(_speed, suite)
+        return measure(folder, told)
+
+
+def _speed(suite: str, out: Path, told: dict) -> int:
+    bench = _benchmarks(f"--suite {suite}")
+    measure = {
+        "peers": bench.bench_peers,
+        "growth": bench.bench_growth,
+        "compile": bench.bench_compile,
+        "figure": bench.bench_figure,
+    }[suite]
+    files = measure(bench.Options(out, say=say, **told))
     say()
     say(bench.speed_table(files[0]))
-    return None
+    return 0
+
+
+def _zoo(out: Path, told: dict) -> int:
+    from softcvi_experiments.zoo import run_zoo
+
+    records = run_zoo(out=out, **told)
+    say(f"table and picture: {out / 'zoo.md'}, {out / 'zoo.png'}")
+    return int(any(record["status"] != "ok" for record in records))
 
 
 def _redraw(path: Path) -> None:
@@ -109,7 +142,7 @@ def _benchmarks(wanted: str) -> ModuleType:
     except ImportError as error:
         raise CommandError(
             f"{wanted}: this installation has no benchmarks ({error}). "
-            "Install the experiments: pip install 'softcvi[experiments]'",
-            FAILURE,
+            "Install the experiments: pip install softcvi-experiments",
+            1,
         ) from error
     return bench

@@ -4,9 +4,10 @@ import dataclasses
 
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float, PRNGKeyArray, Scalar
+from jaxtyping import Array, Float, PRNGKeyArray
 
-from softcvi.guides import VectorGuide, spline_flow
+from softcvi.demo import slcp_guide, slcp_log_prob
+from softcvi.guides import VectorGuide
 from softcvi.targets import DensityTarget
 from softcvi_experiments.references import AbstractReferenceSource
 from softcvi_experiments.tasks._task import (
@@ -18,32 +19,6 @@ from softcvi_experiments.tasks._task import (
 _BOUND = 3.0
 _NUM_OBSERVATIONS = 10
 _TRIES = 8
-
-
-def slcp_log_prob(
-    x: dict[str, Float[Array, " 5"]], observed: dict[str, Float[Array, "4 2"]]
-) -> Scalar:
-    """Log density of parameters and data: a uniform prior, a bivariate normal.
-
-    Args:
-        x: ``theta``: two means, two roots of scales, the correlation before tanh.
-        observed: The four points ``x``.
-
-    Example:
-        >>> x = {"theta": jnp.array([0.0, 0.0, 1.0, 1.0, 0.0])}
-        >>> round(float(slcp_log_prob(x, {"x": jnp.zeros((4, 2))})), 3)
-        -16.31
-    """
-    theta = x["theta"]
-    scale = theta[2:4] ** 2
-    # 1 - tanh^2 = sech^2, exact where the difference would cancel.
-    rest = 1 / jnp.cosh(theta[4])
-    first, second = ((observed["x"] - theta[:2]) / scale).T
-    residual = (second - jnp.tanh(theta[4]) * first) / rest
-    log_scales = jnp.sum(jnp.log(scale)) + jnp.log(rest) + jnp.log(2 * jnp.pi)
-    likelihood = -0.5 * jnp.sum(first**2 + residual**2) - 4 * log_scales
-    inside = jnp.all(jnp.abs(theta) <= _BOUND)
-    return jnp.where(inside, likelihood - 5 * jnp.log(2 * _BOUND), -jnp.inf)
 
 
 def refresh_slcp(
@@ -106,12 +81,4 @@ class Slcp(AbstractTask):
         return DensityTarget(slcp_log_prob, {"theta": jnp.zeros(5)}, observed=observed)
 
     def guide(self, key: PRNGKeyArray) -> VectorGuide:
-        return spline_flow(
-            {"theta": jnp.zeros(5)},
-            key=key,
-            layers=4,
-            width=30,
-            knots=10,
-            interval=(-_BOUND, _BOUND),
-            uniform_base=True,
-        )
+        return slcp_guide(key)

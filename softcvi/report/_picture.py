@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from softcvi.report import FitView, style_of
+from softcvi.report._palette import style_of
+from softcvi.report._view import FitView
 
 _DOTS = 3000
 

@@ -1,0 +1,83 @@
+"""One process at a time writes to an output folder."""
+
+import contextlib
+import json
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+from softcvi.cli._errors import CommandError
+
+_LOCK = ".softcvi.lock"
+
+
+@contextlib.contextmanager
+def hold_folder(folder: Path) -> Iterator[None]:
+    """Make a folder and lock it; a second process is told who holds it.
+
+    Folders that were made here and are still empty at the end are removed.
+
+    Args:
+        folder: The output folder.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp()) / "new" / "out"
+        >>> with hold_folder(folder):
+        ...     (folder / ".softcvi.lock").exists()
+        True
+        >>> folder.parent.exists()
+        False
+    """
+    from filelock import FileLock, Timeout
+
+    made = [p for p in (folder, *folder.parents) if not p.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / _LOCK
+        lock = FileLock(path, timeout=0)
+        lock.acquire()
+    except Timeout:
+        raise CommandError(
+            f"--out {folder}: is in use by {_holder(folder / _LOCK)}. Wait for it, or "
+            "give another folder."
+        ) from None
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise CommandError(
+            f"--out {folder}: cannot be written ({why}). Give another folder."
+        ) from error
+    try:
+        path.write_text(json.dumps(_this_process()), encoding="utf-8")
+        yield
+    finally:
+        # Unlinked while it is held, so that no other process can hold the same file.
+        with contextlib.suppress(OSError):
+            path.unlink()
+        lock.release()
+        for empty in made:
+            with contextlib.suppress(OSError):
+                empty.rmdir()
+
+
+def _this_process() -> dict[str, str | int]:
+    return {
+        "pid": os.getpid(),
+        "host": platform.node(),
+        "command": " ".join(["softcvi", *sys.argv[1:]])[:200],
+        "since": datetime.now().astimezone().isoformat(timespec="seconds"),
+    }
+
+
+def _holder(path: Path) -> str:
+    try:
+        who = json.loads(path.read_text(encoding="utf-8"))
+        return (
+            f"process {who['pid']} on {who['host']} since {who['since']} "
+            f"({who['command']})"
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return "another process"

@@ -1,0 +1,119 @@
+"""Output folders, models that misbehave, and warnings."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from softcvi.cli import CommandError, hold_folder, main
+
+HOLD = """\
+import sys, time
+from pathlib import Path
+from softcvi.cli import hold_folder
+
+with hold_folder(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_second_process_is_told_who_holds_the_folder(density, tmp_path, capsys):
+    out = tmp_path / "out"
+    child = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(out)], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert child.stdout.readline() == "held\n"
+        assert main(["fit", f"{density}:log_prob", "--out", str(out)]) == 2
+        error = capsys.readouterr().err
+        assert f"--out {out}: is in use by process {child.pid} on " in error
+        assert list(out.iterdir()) == [out / ".softcvi.lock"]
+    finally:
+        child.kill()
+        child.wait()
+        child.stdout.close()
+    # A killed process leaves its file behind, but not its lock.
+    with hold_folder(out):
+        pass
+    assert not (out / ".softcvi.lock").exists()
+
+
+def test_a_folder_is_held_once(tmp_path):
+    with (
+        hold_folder(tmp_path),
+        pytest.raises(CommandError, match="in use by process"),
+        hold_folder(tmp_path),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("import sys\nsys.exit(0)\n", 2),
+        ("import sys\nimport numpyro\ndef model():\n    sys.exit(0)\n", 4),
+        ("raise SystemExit\n", 1),
+    ],
+)
+def test_a_model_that_exits_is_an_error(tmp_path, capsys, text, line):
+    (tmp_path / "model.py").write_text(text)
+    out = tmp_path / "out"
+    assert main(["fit", str(tmp_path / "model.py"), "--out", str(out)]) == 1
+    error = capsys.readouterr().err
+    assert f"model.py:{line}: SystemExit" in error
+    assert "Remove the call of sys.exit" in error
+    assert not out.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
+def test_ctrl_c_ends_an_endless_import_with_one_line(tmp_path):
+    ready = tmp_path / "ready"
+    (tmp_path / "model.py").write_text(
+        f"open({str(ready)!r}, 'w').close()\nwhile True:\n    pass\n"
+    )
+    command = [sys.executable, "-m", "softcvi", "fit", str(tmp_path / "model.py")]
+    child = subprocess.Popen(
+        [*command, "--out", str(tmp_path / "out")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A background job ignores Ctrl-C, and so would its child.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    deadline = time.monotonic() + 120
+    while not ready.exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    child.send_signal(signal.SIGINT)
+    output, error = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert error == "softcvi fit: interrupted\n"
+    assert output == ""
+    assert not (tmp_path / "out").exists()
+
+
+WARNS = """\
+import warnings
+
+import jax.numpy as jnp
+
+warnings.warn("the model's own library has doubts")
+warnings.warn("for authors", DeprecationWarning)
+like = {"x": jnp.zeros(2)}
+
+
+def log_prob(theta):
+    warnings.warn("the model's own library has doubts")
+    return gone
+"""
+
+
+def test_warnings_about_the_model_reach_the_user_once(tmp_path, capsys):
+    (tmp_path / "model.py").write_text(WARNS)
+    model = f"{tmp_path / 'model.py'}:log_prob"
+    assert main(["fit", model, "--out", str(tmp_path / "out")]) != 0
+    error = capsys.readouterr().err
+    assert error.count("warning: the model's own library has doubts\n") == 1
+    assert "for authors" not in error

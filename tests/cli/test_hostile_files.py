@@ -1,0 +1,134 @@
+"""Damaged and hostile files are refused by name, without harm."""
+
+import io
+import json
+import struct
+import zipfile
+
+import numpy as np
+import pytest
+
+from softcvi.cli import main
+from softcvi.cli._data import read_data, read_draws
+from softcvi.cli._errors import CommandError
+from softcvi.report import FitView, read_fit, save_fit, write_report
+
+
+def npz(array):
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, y=array)
+    return buffer.getvalue()
+
+
+def huge_header():
+    """An array of 10^12 numbers, of which the file holds none."""
+    member = io.BytesIO()
+    header = {"descr": "<f8", "fortran_order": False, "shape": (10**12,)}
+    np.lib.format.write_array_header_1_0(member, header)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("y.npy", member.getvalue())
+    return buffer.getvalue()
+
+
+GOOD = npz(np.arange(100.0))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.npz", b"not a zip"),
+        ("a.npz", GOOD[:-30]),
+        ("a.npz", GOOD[:80] + b"\x00" * 40 + GOOD[120:]),
+        ("a.npz", huge_header()),
+        ("a.npz", npz(np.array([{"a": 1}], dtype=object))),
+        ("a.json", b"[" * 100_000),
+        ("a.json", b"\xff\xfe{}"),
+        ("a.json", b'{"y": [1, {"b": 2}]}'),
+        ("a.json", b'{"y": [1' + b"0" * 400 + b"]}"),
+        ("a.csv", b"x\n\xff\xfe\n"),
+        ("a.csv", b"x\n" + b'"' + b"1" * 200_000 + b"\n"),
+        ("a.csv", b"a,b\n1,2,3\n"),
+    ],
+)
+def test_unreadable_files_are_named_with_a_remedy(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(CommandError, match=name) as caught:
+        read_data(path)
+    assert len(str(caught.value).splitlines()) <= 2
+
+
+def test_a_small_file_does_not_unpack_to_gigabytes(tmp_path, monkeypatch):
+    monkeypatch.setattr("softcvi.cli._data._SMALL_BYTES", 10_000)
+    path = tmp_path / "bomb.npz"
+    np.savez_compressed(path, y=np.zeros(10**7))
+    with pytest.raises(CommandError, match="unpacks to"):
+        read_data(path)
+
+
+@pytest.mark.parametrize(
+    "header", ["theta[400000000]", '"theta[3000,3000]"', "theta[99999999999999999999]"]
+)
+def test_an_index_in_a_header_is_bounded_by_the_columns(tmp_path, header):
+    path = tmp_path / "draws.csv"
+    path.write_text(f"{header}\n1\n")
+    with pytest.raises(CommandError, match="Correct the index"):
+        read_draws(path)
+
+
+def test_numbers_beyond_64_bits_are_read_as_floats(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x\n1\n100000000000000000000000\n")
+    assert read_data(path)["x"].dtype == float
+
+
+NAMES = ['quote"d', "line\nbreak", "com,ma", "'", "semi;colon", "tab\t", "=1+1"]
+
+
+def test_names_of_any_kind_come_back_from_draws_csv(tmp_path):
+    example = FitView.example()
+    columns = {name: example.columns["mu"] + i for i, name in enumerate(NAMES)}
+    view = FitView(**{**vars(example), "columns": columns})
+    save_fit(view, tmp_path)
+    again = read_fit(tmp_path).columns
+    assert list(again) == NAMES
+    for name in NAMES:
+        np.testing.assert_allclose(again[name], columns[name], atol=1e-6)
+    assert not [p for p in tmp_path.iterdir() if p.suffix == ".part"]
+
+
+def damaged(folder):
+    """Records of a fit, each damaged in one way."""
+    whole = (folder / "result.json").read_text()
+    draws = (folder / "draws.csv").read_bytes()
+    facts = json.loads(whole)
+    for key in facts:
+        rest = {k: v for k, v in facts.items() if k != key}
+        yield "result.json", json.dumps(rest).encode(), draws
+        yield "result.json", json.dumps({**facts, key: [[]]}).encode(), draws
+    yield "result.json", b"[" * 200_000, draws
+    yield "result.json", b"\xff", draws
+    yield "draws.csv", whole.encode(), b""
+    yield "draws.csv", whole.encode(), b"\xff\xff"
+    yield "draws.csv", whole.encode(), draws[:-7]
+    yield "draws.csv", whole.encode(), b"a,b\n" + struct.pack("4d", 1, 2, 3, 4)
+
+
+def test_damaged_results_are_named_or_read(tmp_path, capsys):
+    good = tmp_path / "good"
+    save_fit(FitView.example(), good)
+    bad = tmp_path / "bad"
+    bad.mkdir()
+    messages = []
+    for _, record, draws in damaged(good):
+        (bad / "result.json").write_bytes(record)
+        (bad / "draws.csv").write_bytes(draws)
+        try:
+            write_report(read_fit(bad), tmp_path / "page.html")
+        except ValueError as error:
+            messages.append(str(error))
+    assert len(messages) > 30
+    assert all(str(bad) in text and "Fit it again" in text for text in messages)
+    assert main(["report", str(bad)]) == 2
+    assert "bad: not a fit of this version, or damaged" in capsys.readouterr().err
