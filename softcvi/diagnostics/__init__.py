@@ -9,11 +9,14 @@ from softcvi.diagnostics._evidence import (
     SearchEvidence,
     WeightEvidence,
 )
+from softcvi.diagnostics._examine import examine
 from softcvi.diagnostics._findings import Finding, Kind, Severity
+from softcvi.diagnostics._fresh import fresh_importance, khat_error
 from softcvi.diagnostics._gradient_snr import GradientStatistics, gradient_snr
 from softcvi.diagnostics._improper import ImproperDirection, improper_directions
 from softcvi.diagnostics._khat import khat
 from softcvi.diagnostics._mean_accuracy import mean_accuracy
+from softcvi.diagnostics._precision import density_rounding
 from softcvi.diagnostics._reference_log_prob import reference_log_prob
 from softcvi.diagnostics._short_chains import short_chains
 from softcvi.diagnostics._summary import summarise
@@ -35,10 +38,14 @@ __all__ = [
     "Verdict",
     "WeightEvidence",
     "coverage",
+    "density_rounding",
+    "examine",
+    "fresh_importance",
     "gradient_snr",
     "improper_directions",
     "judge",
     "khat",
+    "khat_error",
     "mean_accuracy",
     "psis",
     "reference_log_prob",

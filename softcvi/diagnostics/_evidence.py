@@ -20,8 +20,6 @@ class WeightEvidence(eqx.Module):
         correction: How far the weights move a mean, in posterior standard deviations.
         num_not_a_number: Draws whose log density is NaN.
         num_infinite: Draws whose log density is plus infinity.
-        moment_error: Monte Carlo error of the weighted means and standard deviations:
-            the largest over parameters, in standard deviations.
         log_evidence: Estimate of the log marginal likelihood.
 
     Example:
@@ -36,7 +34,6 @@ class WeightEvidence(eqx.Module):
     correction: float = 0.0
     num_not_a_number: int = 0
     num_infinite: int = 0
-    moment_error: float | None = None
     log_evidence: float | None = None
 
     @property
@@ -68,11 +65,19 @@ class ChainCheck(eqx.Module):
 
     Attributes:
         shift: Largest difference between a mean of the chains and that of the answer,
-            in standard deviations of the chains. The answer is the guide's draws,
-            weighted where weights can be used.
+            in standard deviations of the chains, beyond Monte Carlo errors. The answer
+            is the guide's draws, weighted where weights can be used.
         spread: Smallest and largest ratio of the answer's standard deviation to that
-            of the chains.
+            of the chains, beyond Monte Carlo errors.
         acceptance: Mean acceptance probability of the later transitions.
+        typical_spread: The same ratio, averaged over parameters.
+        memory: How much of their start the chains remember, for the parameter that
+            they forget most slowly: 0 for nothing, 1 for everything.
+        error: Largest Monte Carlo error of a mean or standard deviation, multiplicity
+            included, in standard deviations: what the check can resolve.
+        escaped: Share of the chains that ended where the posterior is as dense as at
+            the answer's draws, but the guide has next to no density; None where the
+            weights say nothing.
 
     Example:
         >>> from softcvi.diagnostics import ChainCheck
@@ -84,6 +89,10 @@ class ChainCheck(eqx.Module):
     shift: float
     spread: tuple[float, float]
     acceptance: float
+    typical_spread: float = 1.0
+    memory: float = 0.0
+    error: float = 0.0
+    escaped: float | None = None
 
 
 class SamplerEvidence(eqx.Module):

@@ -6,7 +6,13 @@ import equinox as eqx
 
 
 class Severity(enum.IntEnum):
-    """How much a finding counts."""
+    """How much a finding counts.
+
+    Example:
+        >>> from softcvi.diagnostics import Severity
+        >>> Severity.BAD > Severity.CAUTION
+        True
+    """
 
     NOTE = 0
     CAUTION = 1
@@ -14,12 +20,19 @@ class Severity(enum.IntEnum):
 
 
 class Kind(enum.Enum):
-    """What a finding is about."""
+    """What a finding is about.
+
+    Example:
+        >>> from softcvi.diagnostics import Kind
+        >>> Kind.HIGH_KHAT.value
+        'high k-hat'
+    """
 
     FAILED = "failed"
     INTERRUPTED = "interrupted"
     INFINITE_DENSITY = "infinite density"
     NOT_A_NUMBER = "not a number"
+    BAD_DENSITIES = "bad densities"
     SKIPPED_STEPS = "skipped steps"
     NO_USABLE_WEIGHT = "no usable weight"
     HIGH_KHAT = "high k-hat"
@@ -31,6 +44,8 @@ class Kind(enum.Enum):
     CORRECTION = "correction"
     CHAIN_SHIFT = "chain shift"
     CHAIN_SPREAD = "chain spread"
+    ESCAPED = "escaped chains"
+    PER_PARAMETER = "per parameter"
     SAMPLER_RHAT = "R-hat"
     SAMPLER_ESS = "ESS of chains"
     SAMPLER_DIVERGENCES = "divergences"

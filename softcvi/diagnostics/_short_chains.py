@@ -1,19 +1,71 @@
 """Short Hamiltonian chains from the draws of a posterior: do they stay?"""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+import paramax
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from softcvi._compile import rarely_run
 from softcvi.diagnostics._evidence import ChainCheck
+from softcvi.diagnostics._hamiltonian import (
+    Chains,
+    Geometry,
+    advance,
+    num_full,
+    started,
+)
 from softcvi.posterior import ImportanceSample, Posterior
 from softcvi.targets import Structure
 from softcvi.targets._numpy_random import numpy_generator
 
 _PROPOSALS = 4000
-_LEAPFROG = 6
-_TARGET_ACCEPTANCE = 0.75
+# Above this many parameters fewer chains are averaged over more transitions, which
+# takes as long; transitions there are nearly independent in whitened space.
+_MANY = 100
+_CHAINS_OF_MANY = 128
+# Transitions to settle in, then to measure; measured again, over more of them, while
+# the chains still remember where they started.
+_SETTLING = 30
+_MEASURED = (30, 60, 120)
+_FORGOTTEN = 0.5
+# A memory that is nearly complete says nothing about where the chains would end.
+_LARGEST_MEMORY = 0.95
+# So many chains start from a normal of twice the spread.
+_DISPERSED_SHARE = 0.5
+_INFLATION = 2.0
+# Values further out count as this far, so that heavy tails have errors.
+_LIMIT = 6.0
+_POOLED_ERRORS = 3.0
+_TYPICAL = 0.01
+_MARGIN = 2.0
+# Whole weights, and densities of the guide, mean something up to here.
+_MAX_WEIGHED = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class _Answer:
+    """The draws that the chains are compared with."""
+
+    vectors: np.ndarray
+    shares: np.ndarray
+    mean: np.ndarray
+    limit: np.ndarray
+
+    @classmethod
+    def of(cls, sample: ImportanceSample, structure: Structure) -> "_Answer":
+        vectors = vectors_of(sample.particles, structure)
+        n = len(vectors)
+        shares = np.exp(sample.log_weights) if sample.is_usable else np.ones(n)
+        shares = shares / shares.sum()
+        mean = shares @ vectors
+        sd = np.sqrt(shares @ (vectors - mean) ** 2)
+        return cls(vectors, shares, mean, _LIMIT * sd)
+
+    def offsets(self, x: np.ndarray) -> np.ndarray:
+        return np.clip(x - self.mean, -self.limit, self.limit)
 
 
 def short_chains(
@@ -22,27 +74,27 @@ def short_chains(
     sample: ImportanceSample | None = None,
     *,
     chains: int = 512,
-    transitions: int = 30,
 ) -> ChainCheck:
-    """Start many short chains at importance-resampled draws and see where they go.
+    """Start many short chains at draws of the answer and see where they go.
 
     A guide in the wrong place can have good importance weights, because it never looks
-    elsewhere; chains that follow the gradient of the model walk away from there.
+    elsewhere; chains that follow the gradient of the model walk away from there. Most
+    start at the answer's own draws. The others start twice as far out and show whether
+    there are places as probable as the answer's that the guide does not have.
 
     Args:
         key: Random key.
         posterior: The fitted posterior; its target needs a gradient.
         sample: Weighted draws of it; drawn anew if not given.
-        chains: Number of chains.
-        transitions: Length of each.
+        chains: Number of chains; fewer are used above 100 parameters.
 
     Example:
         >>> import jax, jax.numpy as jnp, softcvi
         >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
         >>> posterior = softcvi.Posterior(softcvi.guides.mean_field(target), target)
         >>> check = softcvi.diagnostics.short_chains(jax.random.key(0), posterior)
-        >>> check.shift < 0.3
-        True
+        >>> check.shift < 0.1, check.escaped
+        (True, 0.0)
     """
     target = posterior.target
     if target is None or not target.has_gradient or target.amortised:
@@ -51,109 +103,185 @@ def short_chains(
         )
     if sample is None or sample.particles is None:
         sample = posterior.importance(key, _PROPOSALS)
-    draws = _vectors(sample.particles, target.structure)
-    weights = np.exp(sample.log_weights)
-    # NumPy where it will do: JAX compiles each operation, which takes longer.
+    answer = _Answer.of(sample, target.structure)
+    size = answer.mean.size
+    if size > _MANY:
+        chains = min(chains, _CHAINS_OF_MANY)
     rng = numpy_generator(key)
-    pick = rng.choice(len(weights), chains, p=weights / weights.sum())
-    vectors = draws.astype(np.float64)
-    # Weights may sit on one draw; the guide's own covariance keeps this positive.
-    covariance = np.cov(vectors.T, aweights=weights, ddof=0)
-    covariance = covariance.reshape(vectors.shape[1], -1)
-    covariance = 0.9 * covariance + 0.1 * np.cov(vectors.T).reshape(covariance.shape)
-    factor = np.linalg.cholesky(_regular(covariance)).astype(draws.dtype)
-    start = jnp.asarray(draws[pick])
-    ends, acceptance = _run(
-        key, start, jnp.asarray(factor), target, np.int32(transitions)
+    weighs = sample.is_usable and size <= _MAX_WEIGHED
+    dispersed = int(_DISPERSED_SHARE * chains) if weighs else 0
+    factor = _factor(answer, rng)
+    pick = rng.choice(len(answer.shares), chains - dispersed, p=answer.shares)
+    noise = rng.normal(size=(dispersed, size))
+    out = noise * factor if factor.ndim == 1 else noise @ factor.T
+    begin = np.concatenate([answer.vectors[pick], answer.mean + _INFLATION * out])
+    dtype = jnp.result_type(*target.structure.dtypes)
+    geometry = Geometry(
+        jnp.asarray(factor, dtype),
+        jnp.asarray(answer.mean, dtype),
+        jnp.asarray(answer.limit, dtype),
+        len(pick),
     )
-    ends = np.asarray(ends, np.float64)
-    sd = ends.std(axis=0)
-    shares = weights if sample.is_usable else np.ones(len(vectors))
-    mean = np.average(vectors, axis=0, weights=shares)
-    variance = np.average((vectors - mean) ** 2, axis=0, weights=shares)
+    none, one = np.int32(0), np.int32(1)
+    state = started(np.asarray(begin, dtype))
+    # The key itself may have made the draws.
+    keys = [jax.random.fold_in(key, i + 1) for i in range(2 + len(_MEASURED))]
+    state = advance(keys[0], state, geometry, target, none, one)
+    begun_at = np.asarray(state.log_p, np.float64)[: len(pick)]
+    state = advance(keys[1], state, geometry, target, np.int32(_SETTLING), none)
+    for key, transitions in zip(keys[2:], _MEASURED, strict=True):
+        state = advance(key, state, geometry, target, np.int32(transitions), none)
+        check = _compare(answer, begin[: len(pick)], state, transitions)
+        if check.memory < _FORGOTTEN:
+            break
+    escaped = None
+    if weighs:
+        escaped = _escaped_share(posterior, sample, state, begun_at)
+    return dataclasses.replace(check, escaped=escaped)
+
+
+def vectors_of(particles: PyTree, structure: Structure) -> np.ndarray:
+    """Stacked particles as the rows of a matrix, in the structure's order.
+
+    Args:
+        particles: Particles with a leading axis.
+        structure: Of one particle.
+    """
+    leaves = map(np.asarray, structure.treedef.flatten_up_to(particles))
+    rows = [leaf.reshape(len(leaf), -1) for leaf in leaves]
+    return np.concatenate(rows, axis=1).astype(np.float64)
+
+
+def _factor(answer: _Answer, rng: np.random.Generator) -> np.ndarray:
+    """A factor of the answer's covariance; standard deviations where draws are few."""
+    vectors = answer.vectors
+    n, size = vectors.shape
+    if size > n // 2:
+        return answer.limit / _LIMIT
+    # Weights may sit on one draw; the guide's own covariance keeps this positive.
+    weighted = np.cov(vectors.T, aweights=answer.shares, ddof=0).reshape(size, size)
+    own = np.cov(vectors.T).reshape(size, size)
+    covariance = 0.9 * weighted + 0.1 * own
+    ridge = 1e-9 * np.diag(np.diagonal(covariance) + 1e-30)
+    return np.linalg.cholesky(covariance + ridge)
+
+
+def _compare(
+    answer: _Answer, begin: np.ndarray, state: Chains, transitions: int
+) -> ChainCheck:
+    """Means and spreads of the chains beside those of the answer, beyond errors."""
+    n, size = begin.shape
+    total, squares = (
+        np.asarray(part, np.float64)[:n] / transitions
+        for part in (state.total, state.squares)
+    )
+    at_start, at_answer = answer.offsets(begin), answer.offsets(answer.vectors)
+    first = _limit_of(total, at_start)
+    second = _limit_of(squares, at_start**2)
+    own_first = answer.shares @ at_answer
+    own_second = answer.shares @ at_answer**2
     # Chains that all stay at one draw have no spread: infinitely far from the answer's.
     with np.errstate(divide="ignore", invalid="ignore"):
-        shift = np.abs(ends.mean(axis=0) - mean) / sd
-        ratio = np.sqrt(variance) / sd
+        variance = second.value - first.value**2
+        variance = np.where(variance > 0, variance, 0.0)
+        own_variance = own_second - own_first**2
+        sd = np.sqrt(variance)
+        own_error = _weighted_error(answer.shares, at_answer)
+        shift = np.abs(first.value - own_first) / sd
+        shift_error = np.hypot(first.error, own_error) / sd
+        log_ratio = 0.5 * np.log(own_variance / variance)
+        own_error = _weighted_error(answer.shares, at_answer**2) / own_variance
+        spread_error = 0.5 * np.hypot(second.error / variance, own_error)
+    # The largest of so many errors is to be expected, and no evidence.
+    errors = 1.0 + np.sqrt(2 * np.log(size))
+    ratio = np.exp(_beyond(log_ratio, errors * spread_error))
     return ChainCheck(
-        shift=float(np.max(shift)),
+        shift=float(np.max(np.maximum(shift - errors * shift_error, 0.0))),
         spread=(float(np.min(ratio)), float(np.max(ratio))),
-        acceptance=float(acceptance),
+        acceptance=float(state.acceptance) / num_full(transitions),
+        typical_spread=_typical_spread(answer, second, at_answer),
+        memory=float(np.max([first.memory, second.memory])),
+        error=float(errors * np.max([shift_error, spread_error])),
     )
 
 
-def _vectors(particles: PyTree, structure: Structure) -> np.ndarray:
-    """Stacked particles as the rows of a matrix, in the structure's order."""
-    leaves = map(np.asarray, structure.treedef.flatten_up_to(particles))
-    return np.concatenate([leaf.reshape(len(leaf), -1) for leaf in leaves], axis=1)
+def _beyond(value: np.ndarray, error: np.ndarray) -> np.ndarray:
+    """What is left of values when errors are taken away from their size."""
+    return np.sign(value) * np.maximum(np.abs(value) - error, 0.0)
 
 
-def _regular(covariance: np.ndarray) -> np.ndarray:
-    return covariance + 1e-9 * np.diag(np.diagonal(covariance) + 1e-30)
+def _typical_spread(answer: _Answer, second: "_Limit", at_answer: np.ndarray) -> float:
+    """Ratio of standard deviations, averaged over parameters, beyond its error."""
+    own = at_answer**2
+    scale = np.maximum(answer.shares @ own, np.finfo(float).tiny)
+    chains = np.mean(second.each / scale, axis=1)
+    draws = np.mean(own / scale, axis=1)
+    error = np.hypot(
+        chains.std() / np.sqrt(len(chains)),
+        np.sqrt(answer.shares**2 @ (draws - 1.0) ** 2),
+    )
+    mean = chains.mean()
+    if not mean > 0:
+        return np.inf
+    return float(np.exp(_beyond(-0.5 * np.log(mean), _POOLED_ERRORS * error / 2)))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Limit:
+    each: np.ndarray
+    memory: np.ndarray
+
+    @property
+    def value(self) -> np.ndarray:
+        return self.each.mean(axis=0)
+
+    @property
+    def error(self) -> np.ndarray:
+        return self.each.std(axis=0) / np.sqrt(len(self.each))
+
+
+def _limit_of(later: np.ndarray, start: np.ndarray) -> _Limit:
+    """Where averages over chains go, from how much they have forgotten of their start.
+
+    If what is left of the start's departure is the share ``memory``, the mean of
+    ``later - memory * start`` is ``1 - memory`` times the mean in the long run.
+    """
+    centred = start - start.mean(axis=0)
+    variance = np.mean(centred**2, axis=0)
+    covariance = np.mean(centred * (later - later.mean(axis=0)), axis=0)
+    memory = covariance / np.where(variance > 0, variance, np.inf)
+    memory = np.clip(memory, 0.0, _LARGEST_MEMORY)
+    return _Limit((later - memory * start) / (1 - memory), memory)
+
+
+def _weighted_error(shares: np.ndarray, values: np.ndarray) -> np.ndarray:
+    centred = values - shares @ values
+    return np.sqrt(shares**2 @ centred**2)
+
+
+def _escaped_share(
+    posterior: Posterior,
+    sample: ImportanceSample,
+    state: Chains,
+    begun_at: np.ndarray,
+) -> float:
+    """Share of the chains that ended where the answer should be and is not.
+
+    There the posterior is as dense as at the answer's own draws, but its density over
+    the guide's is higher than at any of the guide's draws.
+    """
+    log_p = np.asarray(state.log_p, np.float64)
+    log_q = np.asarray(_log_q(posterior.guide, state.x), np.float64)
+    ratios = np.asarray(sample.log_p, np.float64) - sample.log_q
+    highest = np.max(ratios[np.isfinite(ratios)])
+    is_typical = log_p >= np.quantile(begun_at, _TYPICAL)
+    is_outside = ~(log_p - log_q <= highest + _MARGIN)
+    dispersed = slice(len(begun_at), None)
+    groups = (slice(0, len(begun_at)), dispersed)
+    return max(float(np.mean((is_typical & is_outside)[g])) for g in groups)
 
 
 @rarely_run
-def _run(
-    key: PRNGKeyArray,
-    start: Float[Array, "chains d"],
-    factor: Float[Array, "d d"],
-    target,
-    transitions: Int[Array, ""],
-):
-    """Hamiltonian Monte Carlo in coordinates whitened by ``factor``."""
-    key = jax.random.fold_in(key, 1)  # the key itself may have made the draws
-    origin = jnp.mean(start, axis=0)
-
-    def value(z):
-        out = target.log_density(target.structure.unravel(origin + factor @ z))
-        return jnp.where(jnp.isfinite(out), out, -jnp.inf)
-
-    def value_and_force(z):
-        out, force = jax.value_and_grad(value)(z)
-        return out, jnp.nan_to_num(force)
-
-    evaluate = jax.vmap(value_and_force)
-
-    def transition(i, carry):
-        z, log_p, force, step, accepted = carry
-        is_first = i == 0
-        momentum_key, accept_key, jitter_key = jax.random.split(
-            jax.random.fold_in(key, i), 3
-        )
-        momentum = jax.random.normal(momentum_key, z.shape, z.dtype)
-        size = step * jax.random.uniform(jitter_key, (), z.dtype, 0.7, 1.0)
-        # The first transition stays where it is and finds out how high and steep it is
-        # there: so the density is compiled once, not twice.
-        size = jnp.where(is_first, 0.0, size)
-
-        def leap(_, state):
-            z, p, _, force = state
-            p = p + 0.5 * size * force
-            z = z + size * p
-            log_p, force = evaluate(z)
-            return z, p + 0.5 * size * force, log_p, force
-
-        new_z, new_momentum, new_log_p, new_force = jax.lax.fori_loop(
-            0, _LEAPFROG, leap, (z, momentum, log_p, force)
-        )
-        kinetic = 0.5 * jnp.sum(momentum**2 - new_momentum**2, axis=1)
-        log_ratio = jnp.nan_to_num(new_log_p - log_p + kinetic, nan=-jnp.inf)
-        probability = jnp.exp(jnp.minimum(log_ratio, 0.0))
-        accept = jax.random.uniform(accept_key, probability.shape) < probability
-        mean = jnp.mean(probability)
-        tuned = step * jnp.exp(0.5 * (mean - _TARGET_ACCEPTANCE))
-        step = jnp.where(is_first, step, tuned)
-        z = jnp.where(accept[:, None], new_z, z)
-        force = jnp.where(accept[:, None], new_force, force)
-        accepted = accepted + jnp.where(i > transitions // 2, mean, 0.0)
-        return z, jnp.where(accept, new_log_p, log_p), force, step, accepted
-
-    z = jax.scipy.linalg.solve_triangular(factor, (start - origin).T, lower=True).T
-    step = jnp.asarray(0.7 * z.shape[1] ** -0.25, z.dtype)
-    unknown = jnp.full(z.shape[:1], -jnp.inf, z.dtype)
-    none = jnp.zeros((), z.dtype)
-    z, *_, accepted = jax.lax.fori_loop(
-        0, transitions + 1, transition, (z, unknown, jnp.zeros_like(z), step, none)
-    )
-    counted = jnp.maximum(transitions - transitions // 2, 1)
-    return origin + z @ factor.T, accepted / counted
+def _log_q(guide, x: Float[Array, "chains d"]) -> Float[Array, " chains"]:
+    guide = paramax.unwrap(guide)
+    return jax.vmap(lambda x: guide.log_prob(guide.structure.unravel(x)))(x)

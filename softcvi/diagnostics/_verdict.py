@@ -44,9 +44,22 @@ class Thresholds:
     settled_drift: float = 0.2
     # Posterior standard deviations. An answer counts as wrong at 0.3 in a mean or a
     # third in a standard deviation; Monte Carlo errors of the checks are near 0.1.
-    caution_shift: float = 0.25
+    caution_correction: float = 0.25
+    caution_shift: float = 0.2
     bad_shift: float = 0.4
-    wrong_spread: float = 1.35
+    caution_spread: float = 1.2
+    bad_spread: float = 1.5
+    caution_typical_spread: float = 1.1
+    # Shares of chains. Where a guide's weights have k-hat 0.7 on 64,000 draws, less
+    # than 0.02 of the posterior has weights beyond the largest of them by e^2.
+    caution_escaped: float = 0.01
+    bad_escaped: float = 0.05
+    # Above this many parameters the weights of whole particles degenerate even for
+    # excellent answers (an effective share of 0.01 for the best normal of a Cox
+    # process); chains then speak for each parameter, if they can resolve this much.
+    many_parameters: int = 50
+    max_chain_error: float = 0.25
+    max_memory: float = 0.5
     # Vehtari et al. (2021) for R-hat; Stan warns at any divergence, and one in a
     # hundred transitions is where estimates of scales were seen to be biased.
     max_rhat: float = 1.01
@@ -59,6 +72,9 @@ class Thresholds:
     # gives some; where half of the draws have none, the answer is about the others.
     caution_not_a_number: float = 0.01
     bad_not_a_number: float = 0.5
+    # Shares of the log densities of a whole fit that were NaN or plus infinity.
+    caution_bad_densities: float = 0.05
+    bad_bad_densities: float = 0.5
     # A fit that skipped half of its steps is called failed elsewhere too.
     caution_skipped: float = 0.1
     bad_skipped: float = 0.5
@@ -171,6 +187,11 @@ def find(evidence: Evidence) -> tuple[Finding, ...]:
     ]
     if evidence.weights is None and evidence.sampler is None and not found:
         found.append(Finding(Kind.NOTHING_MEASURED, Severity.CAUTION))
+    if _speaks_for_each_parameter(evidence):
+        kept = [f for f in found if f.kind not in _OF_WHOLE_PARTICLES]
+        if len(kept) < len(found):
+            dimension = {"dimension": float(evidence.dimension or 0)}
+            found = [*kept, Finding(Kind.PER_PARAMETER, Severity.NOTE, dimension)]
     return tuple(sorted(found, key=lambda finding: -finding.severity))
 
 
@@ -186,6 +207,11 @@ def _of_the_run(evidence: Evidence) -> list[Finding]:
         severity = _graded(share, t.caution_skipped, t.bad_skipped)
         if severity is not None:
             found.append(Finding(Kind.SKIPPED_STEPS, severity, {"share": share}))
+        densities = evidence.num_steps * (evidence.num_particles or 1)
+        share = evidence.num_bad_densities / densities
+        severity = _graded(share, t.caution_bad_densities, t.bad_bad_densities)
+        if severity is not None:
+            found.append(Finding(Kind.BAD_DENSITIES, severity, {"share": share}))
     # The draws of a chain do not come from the fit that went before.
     if evidence.sampler is not None:
         return found
@@ -226,7 +252,7 @@ def _of_weights(weights: WeightEvidence | None) -> list[Finding]:
             found.append(Finding(Kind.DOUBTFUL_KHAT, Severity.CAUTION, numbers))
     if weights.ess_share < t.min_ess_share:
         found.append(Finding(Kind.FEW_WEIGHTS, Severity.BAD, numbers))
-    if not weights.correction < t.caution_shift:
+    if not weights.correction < t.caution_correction:
         numbers = {"shift": weights.correction}
         found.append(Finding(Kind.CORRECTION, Severity.CAUTION, numbers))
     return found
@@ -242,10 +268,43 @@ def _of_chains(evidence: Evidence) -> list[Finding]:
     if severity is not None:
         found.append(Finding(Kind.CHAIN_SHIFT, severity, {"shift": check.shift}))
     narrow, wide = check.spread
-    if not (narrow >= 1 / t.wrong_spread and wide <= t.wrong_spread):
+    ratio = np.exp(np.max(np.abs(np.log(check.spread))))
+    severity = _graded(float(ratio), t.caution_spread, t.bad_spread)
+    typical = np.abs(np.log(check.typical_spread))
+    if severity is None and not typical < np.log(t.caution_typical_spread):
+        severity, narrow, wide = Severity.CAUTION, *[check.typical_spread] * 2
+    if severity is not None:
         numbers = {"narrow": narrow, "wide": wide}
-        found.append(Finding(Kind.CHAIN_SPREAD, Severity.CAUTION, numbers))
+        found.append(Finding(Kind.CHAIN_SPREAD, severity, numbers))
+    if check.escaped is not None:
+        severity = _graded(check.escaped, t.caution_escaped, t.bad_escaped)
+        if severity is not None:
+            numbers = {"share": check.escaped}
+            found.append(Finding(Kind.ESCAPED, severity, numbers))
     return found
+
+
+def _speaks_for_each_parameter(evidence: Evidence) -> bool:
+    """Whether chains stand in for weights, which say nothing in many dimensions."""
+    t = THRESHOLDS
+    check = evidence.chains
+    return (
+        check is not None
+        and (evidence.dimension or 0) > t.many_parameters
+        and check.error <= t.max_chain_error
+        and check.memory <= t.max_memory
+    )
+
+
+# What whole particles say, which counts less where there are many parameters.
+_OF_WHOLE_PARTICLES = {
+    Kind.HIGH_KHAT,
+    Kind.DOUBTFUL_KHAT,
+    Kind.FEW_WEIGHTS,
+    Kind.CORRECTION,
+    Kind.LABEL_ESS,
+    Kind.DRIFT,
+}
 
 
 def _of_sampler(sampler: SamplerEvidence | None) -> list[Finding]:

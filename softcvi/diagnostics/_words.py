@@ -16,6 +16,9 @@ _REASONS: dict[Kind, Callable[[Numbers], str]] = {
     Kind.NOT_A_NUMBER: lambda n: (
         f"the log density is not a number (NaN) at {n['share']:.1%} of the draws"
     ),
+    Kind.BAD_DENSITIES: lambda n: (
+        f"{n['share']:.1%} of the fit's log densities were NaN or plus infinity"
+    ),
     Kind.SKIPPED_STEPS: lambda n: (
         f"{n['share']:.0%} of the steps had no usable gradient and were skipped"
     ),
@@ -47,6 +50,15 @@ _REASONS: dict[Kind, Callable[[Numbers], str]] = {
     Kind.CHAIN_SPREAD: lambda n: (
         f"standard deviations are {n['narrow']:.2f} to {n['wide']:.2f} times those of "
         "short chains"
+    ),
+    Kind.ESCAPED: lambda n: (
+        f"{n['share']:.1%} of short chains end where the posterior is as dense as at "
+        "the draws, but the guide has no density"
+    ),
+    Kind.PER_PARAMETER: lambda n: (
+        f"with {n['dimension']:.0f} parameters this is about the mean and standard "
+        "deviation of each, which short chains confirm; weights of whole draws say "
+        "nothing"
     ),
     Kind.SAMPLER_RHAT: lambda n: (
         f"R-hat {n['rhat']:.3f} is not below {n['limit']}: the chains disagree"
@@ -116,6 +128,7 @@ _REMEDIES: dict[Kind, str] = {
     Kind.INTERRUPTED: "Run it again from its checkpoint to go on.",
     Kind.INFINITE_DENSITY: _MODEL,
     Kind.NOT_A_NUMBER: _MODEL,
+    Kind.BAD_DENSITIES: _MODEL,
     Kind.SKIPPED_STEPS: _MODEL,
     Kind.NO_USABLE_WEIGHT: _MODEL,
     Kind.HIGH_KHAT: _RICHER,
@@ -123,6 +136,7 @@ _REMEDIES: dict[Kind, str] = {
     Kind.FEW_WEIGHTS: _RICHER,
     Kind.CHAIN_SHIFT: _RICHER,
     Kind.CHAIN_SPREAD: _RICHER,
+    Kind.ESCAPED: _RICHER,
     Kind.DRIFT: "Give it more steps.",
     Kind.CORRECTION: "Use the corrected draws: result.sample(key, n).",
     Kind.SAMPLER_RHAT: "Run longer chains, or write the model in other coordinates.",

@@ -57,8 +57,9 @@ def psis(log_ratios: Float[np.ndarray, " n"]) -> tuple[Float[np.ndarray, " n"], 
         log_ratios: ``log p - log q`` at draws from q. NaN counts as no weight.
 
     Returns:
-        Normalised smoothed log weights, and k-hat: infinity if all ratios are bad or
-        too few to say.
+        Normalised smoothed log weights, and k-hat: infinity if all ratios are bad, too
+        few to say, or so far apart that a few draws carry everything; minus infinity
+        if all large ratios are equal.
 
     Example:
         >>> import numpy as np
@@ -90,9 +91,19 @@ def psis(log_ratios: Float[np.ndarray, " n"]) -> tuple[Float[np.ndarray, " n"], 
                 smooth = _pareto_quantile(ranks, khat, sigma) + np.exp(cutoff)
                 log_weights[in_tail] = np.minimum(np.log(smooth), 0.0)
         else:
-            # All large ratios are equal: there is no tail to speak of.
-            khat = -np.inf
+            khat = _without_a_tail(log_weights, tail)
     return log_weights - _logsumexp(log_weights), float(khat)
+
+
+def _without_a_tail(log_weights: np.ndarray, tail: int) -> float:
+    """k-hat where too few ratios are distinct or above zero for a Pareto fit.
+
+    Equal large ratios have no tail, which is best. Ratios so far apart that all but a
+    few underflow are the worst: those few draws carry everything.
+    """
+    weights = np.exp(log_weights)
+    ess = np.sum(weights) ** 2 / np.sum(weights**2)
+    return -np.inf if ess > tail else np.inf
 
 
 def _fit_generalised_pareto(exceedances: np.ndarray) -> tuple[float, float]:

@@ -97,13 +97,30 @@ class Posterior:
         ]
         return jnp.concatenate(pieces)
 
-    def importance(self, key: PRNGKeyArray, n: int = 4000) -> ImportanceSample:
-        """Draws with log densities, Pareto smoothed weights and k-hat."""
+    def importance(
+        self,
+        key: PRNGKeyArray,
+        n: int = 4000,
+        *,
+        begun: ImportanceSample | None = None,
+    ) -> ImportanceSample:
+        """Draws with log densities, Pareto smoothed weights and k-hat.
+
+        Args:
+            key: Random key.
+            n: Number of draws.
+            begun: The first draws, made before with the same key: only what is missing
+                is drawn and evaluated.
+        """
         target = self._needs_target("importance weights")
+        first = 0 if begun is None else len(begun.log_q)
         pieces = (
             _weigh(self.guide, target, key, piece)
-            for piece in self._pieces(np.arange(n))
+            for piece in self._pieces(np.arange(first, n))
         )
+        if begun is not None:
+            parts = (begun.draws, begun.particles, begun.log_p, begun.log_q)
+            pieces = itertools.chain([parts], pieces)
         draws, particles, log_p, log_q = _join(pieces, n)
         log_p, log_q = np.asarray(log_p, np.float64), np.asarray(log_q, np.float64)
         log_weights, khat = psis(log_p - log_q)

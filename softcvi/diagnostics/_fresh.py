@@ -1,0 +1,69 @@
+"""Enough fresh draws to know on which side of the threshold k-hat lies."""
+
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from softcvi.diagnostics._verdict import THRESHOLDS
+from softcvi.posterior import ImportanceSample, Posterior
+
+_MORE = 4
+# Standard errors of k-hat within which it is not known on which side it lies.
+_ERRORS = 2.0
+
+
+def khat_error(khat: float, num_draws: int) -> float:
+    """Standard error of k-hat, of a Pareto fit to the largest weights.
+
+    Args:
+        khat: The estimate.
+        num_draws: Draws that it is made from.
+
+    Example:
+        >>> from softcvi.diagnostics import khat_error
+        >>> round(khat_error(0.7, 4000), 2)
+        0.12
+    """
+    tail = min(0.2 * num_draws, 3.0 * np.sqrt(num_draws))
+    return (1.0 + max(khat, 0.0)) / float(np.sqrt(tail))
+
+
+def fresh_importance(
+    key: PRNGKeyArray, posterior: Posterior, *, fewest: int = 4_000, most: int = 64_000
+) -> ImportanceSample:
+    """Weighted draws, more of them where k-hat is near its threshold.
+
+    The key must not have been used to choose this posterior among others: the best of
+    several is judged too well by the draws that it was chosen by.
+
+    Args:
+        key: Random key.
+        posterior: The fitted posterior, with its target.
+        fewest: Draws to begin with.
+        most: Draws at most.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, softcvi
+        >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+        >>> posterior = softcvi.Posterior(softcvi.guides.mean_field(target), target)
+        >>> sample = softcvi.diagnostics.fresh_importance(jax.random.key(0), posterior)
+        >>> len(sample.log_q)
+        4000
+    """
+    n = min(fewest, most)
+    if posterior.guide.structure.size > THRESHOLDS.many_parameters:
+        most = n  # weights of whole particles say little there
+    sample = posterior.importance(key, n)
+    while n < most and _is_near_the_threshold(sample):
+        n = min(_MORE * n, most)
+        sample = posterior.importance(key, n, begun=sample)
+    return sample
+
+
+def _is_near_the_threshold(sample: ImportanceSample) -> bool:
+    if not np.isfinite(sample.khat):
+        return False
+    n = len(sample.log_q)
+    if sample.ess > THRESHOLDS.even_ess_share * n:
+        return False
+    distance = abs(sample.khat - THRESHOLDS.usable_khat)
+    return distance < _ERRORS * khat_error(sample.khat, n)
