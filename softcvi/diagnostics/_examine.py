@@ -11,6 +11,9 @@ from softcvi.diagnostics._precision import rounding_at
 from softcvi.diagnostics._short_chains import short_chains, vectors_of
 from softcvi.posterior import ImportanceSample, Posterior
 
+# Draws that are enough to look along lines from.
+_FEW = 1000
+
 
 def examine(
     key: PRNGKeyArray, posterior: Posterior, sample: ImportanceSample | None = None
@@ -47,7 +50,7 @@ def examine(
     if not target.structure.is_continuous or not np.isfinite(sample.log_p).any():
         return evidence
     keys = jax.random.split(key, 3)
-    vectors = vectors_of(sample.particles, target.structure)
+    vectors = vectors_of(sample.particles, target.structure)[:_FEW]
     return Evidence(
         has_gradient=target.has_gradient,
         dimension=size,

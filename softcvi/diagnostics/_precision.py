@@ -92,7 +92,7 @@ def rounding_at(
         if np.any(is_known)
     ]
     # Rounding to a grid has a standard deviation of its spacing over the root of 12.
-    floor = float(np.median(spacing[known])) / np.sqrt(12.0)
+    floor = float(np.median(spacing[known]) / np.sqrt(12.0))
     return max(min(roughness), floor)
 
 

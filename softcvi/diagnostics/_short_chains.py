@@ -196,17 +196,23 @@ def _compare(
     errors = 1.0 + np.sqrt(2 * np.log(size))
     ratio = np.exp(_beyond(log_ratio, errors * spread_error))
     return ChainCheck(
-        shift=float(np.max(np.maximum(shift - errors * shift_error, 0.0))),
+        shift=float(np.max(_beyond(shift, errors * shift_error))),
         spread=(float(np.min(ratio)), float(np.max(ratio))),
         acceptance=float(state.acceptance) / num_full(transitions),
         typical_spread=_typical_spread(answer, second, at_answer),
         memory=float(np.max([first.memory, second.memory])),
-        error=float(errors * np.max([shift_error, spread_error])),
+        error=float(errors * np.max(np.nan_to_num([shift_error, spread_error]))),
     )
 
 
 def _beyond(value: np.ndarray, error: np.ndarray) -> np.ndarray:
-    """What is left of values when errors are taken away from their size."""
+    """What is left of values when errors are taken away from their size.
+
+    Infinite values stay so, whatever their error; parameters without any spread, such
+    as constants, have nothing to compare.
+    """
+    error = np.where(np.isfinite(error), error, 0.0)
+    value = np.where(np.isnan(value), 0.0, value)
     return np.sign(value) * np.maximum(np.abs(value) - error, 0.0)
 
 

@@ -77,7 +77,7 @@ _REASONS: dict[Kind, Callable[[Numbers], str]] = {
         f"one more start would lead to a place not seen yet with probability "
         f"{n['share']:.1%}"
     ),
-    Kind.NOTHING_MEASURED: lambda n: "nothing could be checked",
+    Kind.NOTHING_MEASURED: lambda n: "neither weights nor chains could be checked",
 }
 
 

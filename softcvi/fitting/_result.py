@@ -7,14 +7,13 @@ import jax
 from jaxtyping import Array, PRNGKeyArray
 
 from softcvi.diagnostics import (
-    ChainCheck,
     Evidence,
     SearchEvidence,
     Verdict,
-    WeightEvidence,
+    examine,
+    fresh_importance,
     judge,
     settled_drift,
-    short_chains,
     summarise,
 )
 from softcvi.fitting._compare import missed_mass, quality_of
@@ -24,7 +23,6 @@ from softcvi.starts import StartReport
 
 CHECK_DRAWS = 4000
 _CHECK_SEED = 20_25
-_CHAIN_DIM = 200
 _LEVELS = {"not trusted": 0, "caution": 1, "trusted": 2}
 
 
@@ -91,8 +89,8 @@ class FitResult:
 
     @functools.cached_property
     def importance(self) -> ImportanceSample:
-        """Weighted draws behind the verdict and the summary."""
-        return self.posterior.importance(jax.random.key(_CHECK_SEED), CHECK_DRAWS)
+        """Fresh weighted draws behind the verdict and the summary."""
+        return fresh_importance(jax.random.key(_CHECK_SEED), self.posterior)
 
     @functools.cached_property
     def verdict(self) -> Verdict:
@@ -102,8 +100,10 @@ class FitResult:
     @functools.cached_property
     def evidence(self) -> Evidence:
         """What the verdict is made from."""
-        target = self.posterior.target
-        return Evidence(
+        sample = self.importance if self.has_weights else None
+        found = examine(jax.random.key(_CHECK_SEED), self.posterior, sample)
+        return dataclasses.replace(
+            found,
             status=self.status,
             num_steps=self.steps,
             num_particles=self.num_particles,
@@ -111,29 +111,17 @@ class FitResult:
             num_skipped_steps=self.num_skipped_steps,
             label_ess=self.history.last()["label_ess"],
             uses_labels=self.uses_labels,
-            has_gradient=None if target is None else target.has_gradient,
-            dimension=self.posterior.guide.structure.size,
             drift=settled_drift(self.history.elbo),
-            weights=WeightEvidence.of(self.importance),
-            chains=self._chain_check(),
             search=self._search(),
         )
-
-    def _chain_check(self) -> ChainCheck | None:
-        """Short chains as a cross-check, where the model has a gradient."""
-        target = self.posterior.target
-        if target is None or not target.has_gradient or target.amortised:
-            return None
-        if target.structure.size > _CHAIN_DIM:
-            return None
-        key = jax.random.key(_CHECK_SEED)
-        return short_chains(key, self.posterior, self.importance)
 
     def _search(self) -> SearchEvidence | None:
         """How far was looked, with the mass of modes that the answer leaves out."""
         if self.start is None or self.start.search is None:
             return None
         found = self.start.search
+        if not self.has_weights:
+            return found
         missed = missed_mass(self.start.modes, self.importance)
         missing = max(found.missing_mass or 0.0, missed)
         if missing == 0.0:
@@ -141,9 +129,15 @@ class FitResult:
         return dataclasses.replace(found, missing_mass=missing)
 
     @property
+    def has_weights(self) -> bool:
+        """Whether there is one posterior to draw from, and its model to weigh draws."""
+        target = self.posterior.target
+        return target is not None and not target.amortised
+
+    @property
     def has_usable_weights(self) -> bool:
         """Whether importance weights correct the guide rather than add noise."""
-        return self.posterior.target is not None and self.importance.is_usable
+        return self.has_weights and self.importance.is_usable
 
     def sample(self, key: PRNGKeyArray, n: int = 1000) -> dict[str, Array]:
         """Draws of the answer: those of the guide, corrected where weights can do it.
@@ -190,8 +184,8 @@ class FitResult:
             f"verdict    {self.verdict}",
             f"status     {self.status}: {self.message}",
             f"label ESS  {last['label_ess']:.2f} of {self.num_particles}, "
-            f"excess {last['excess']:.3g}, ELBO {last['elbo']:.3f}, "
-            f"log evidence {self.importance.log_evidence:.3f}",
+            f"excess {last['excess']:.3g}, ELBO {last['elbo']:.3f}"
+            + self._evidence_words(),
             f"time       start {self.seconds_start:.1f} s, compilation "
             f"{self.seconds_compile:.1f} s, {self.steps} steps "
             f"{self.seconds_run:.1f} s",
@@ -202,6 +196,12 @@ class FitResult:
                 f"warnings   {self.num_bad_densities} bad log densities, "
                 f"{self.num_skipped_steps} skipped steps"
             )
+        if not self.has_weights:
+            lines.append(
+                "estimates  none: each datum has a posterior of its own; draw with "
+                "result.posterior.sample(key, n, condition=datum)"
+            )
+            return "\n".join(lines)
         weights = self.importance.log_weights if self.has_usable_weights else None
         lines.append(f"estimates  {self.draws_are}")
         rows = summarise(self.importance.draws, weights)
@@ -214,3 +214,8 @@ class FitResult:
         if len(rows) > max_rows:
             lines.append(f"... and {len(rows) - max_rows} more")
         return "\n".join(lines)
+
+    def _evidence_words(self) -> str:
+        if not self.has_weights:
+            return ""
+        return f", log evidence {self.importance.log_evidence:.3f}"

@@ -114,7 +114,7 @@ class Posterior:
         """
         target = self._needs_target("importance weights")
         first = 0 if begun is None else len(begun.log_q)
-        pieces = (
+        pieces: Iterator = (
             _weigh(self.guide, target, key, piece)
             for piece in self._pieces(np.arange(first, n))
         )

@@ -78,6 +78,13 @@ def test_an_amortised_guide_learns_every_posterior(amortised):
         assert float(jnp.std(draws)) == pytest.approx(np.sqrt(0.5), rel=0.1)
 
 
+def test_an_amortised_fit_has_a_summary(amortised):
+    """One posterior per datum: there is nothing to weigh or to list."""
+    assert not amortised.has_weights
+    assert "condition=datum" in amortised.summary()
+    assert not amortised.verdict.trusted
+
+
 def test_mini_batches_of_a_global_latent_warn_and_suit_the_elbo():
     data = np.random.default_rng(1).normal(2.0, 1.0, size=20).astype(np.float32)
     with pytest.warns(UserWarning, match=r"MiniBatchTarget subsamples.*softcvi.ELBO"):
@@ -96,6 +103,9 @@ def test_mini_batches_of_a_global_latent_warn_and_suit_the_elbo():
     assert float(normal.loc[0]) == pytest.approx(data.sum() / 21, abs=0.05)
     scale = float(normal.scale.fn(*normal.scale.args)[0])
     assert scale == pytest.approx(1 / np.sqrt(21), rel=0.1)
+    # Label ESS is low, since batches differ, and says nothing about the ELBO.
+    assert "ELBO" not in " ".join(result.verdict.advice)
+    assert not any(f.kind is Kind.LABEL_ESS for f in result.verdict.findings)
 
 
 def test_batches_must_fit_the_data():
