@@ -13,6 +13,7 @@ from softcvi.guides._gaussian import (
 from softcvi.guides._low_rank import LowRankNormal, low_rank
 from softcvi.guides._mixed import MixedGuide, mixed
 from softcvi.guides._mixture import MixtureGuide, mixture
+from softcvi.guides._scalar_mixture import ScalarMixtures, scalar_mixtures
 from softcvi.guides._sites import Conditional, NetworkDistribution, SiteGuide
 from softcvi.guides._spline_flow import SplineFlow, spline_flow
 from softcvi.guides._spline_uniform import SplineUniform
@@ -35,6 +36,7 @@ __all__ = [
     "MixedGuide",
     "MixtureGuide",
     "NetworkDistribution",
+    "ScalarMixtures",
     "SiteGuide",
     "SplineFlow",
     "SplineUniform",
@@ -48,6 +50,7 @@ __all__ = [
     "mean_field",
     "mixed",
     "mixture",
+    "scalar_mixtures",
     "spline_flow",
     "student_t",
     "whitened",

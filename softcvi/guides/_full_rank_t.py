@@ -45,7 +45,6 @@ class FullRankStudentT(AbstractVectorDistribution):
     can_be_matched: ClassVar[bool] = True
     has_base: ClassVar[bool] = True
     suggested_rate: ClassVar[float] = FullRankNormal.suggested_rate
-    tuned_rate: ClassVar[float] = FullRankNormal.tuned_rate
 
     def __init__(
         self, loc: Float[Array, " d"], scale: Float[Array, "d d"], df: int = 8

@@ -103,7 +103,6 @@ class FullRankNormal(AbstractVectorDistribution):
     can_be_matched: ClassVar[bool] = True
     has_base: ClassVar[bool] = True
     suggested_rate: ClassVar[float] = 5e-3
-    tuned_rate: ClassVar[float] = 5e-3
 
     def __init__(self, loc: Float[Array, " d"], covariance: Float[Array, "d d"]):
         loc = jnp.asarray(loc)

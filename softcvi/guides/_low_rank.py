@@ -41,7 +41,6 @@ class LowRankNormal(AbstractVectorDistribution):
     can_be_matched: ClassVar[bool] = True
     has_noise: ClassVar[bool] = True
     suggested_rate: ClassVar[float] = 5e-3
-    tuned_rate: ClassVar[float] = 5e-3
 
     def __init__(
         self,

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Scalar
 
-from softcvi.guides._base import AbstractGuide
+from softcvi.guides._base import AbstractGuide, num_noise
+from softcvi.guides._stack import AbstractGroup, grouped, sample_from, split_keys
 from softcvi.targets import Structure
 
 
@@ -15,7 +17,9 @@ class MixtureGuide(AbstractGuide):
     """A mixture of guides whose weights are trained with the components.
 
     SoftCVI needs no reparameterised draw, so the weights learn as everything else
-    does; the ELBO's gradient ignores them.
+    does; the ELBO's gradient ignores them. Components of one kind are kept as one
+    stack of arrays: the program is the same for two of them and for a hundred, and a
+    draw costs that of one component.
 
     Args:
         components: Guides over the same particle.
@@ -29,8 +33,9 @@ class MixtureGuide(AbstractGuide):
         [0.3333333432674408, 0.3333333432674408, 0.3333333432674408]
     """
 
-    components: list[AbstractGuide]
+    groups: tuple[AbstractGroup, ...]
     logits: Float[Array, " m"]
+    places: tuple[int, ...] = eqx.field(static=True)
     structure: Structure = eqx.field(static=True)
 
     def __init__(
@@ -47,37 +52,85 @@ class MixtureGuide(AbstractGuide):
             difference = first.difference(component.structure)
             if difference:
                 raise ValueError(f"components[{i}]: {difference}, as in the first.")
-        self.components = list(components)
-        self.logits = jnp.zeros(len(components)) if logits is None else logits
+        logits = jnp.zeros(len(components)) if logits is None else jnp.asarray(logits)
+        if logits.shape != (len(components),):
+            raise ValueError(
+                f"logits: one number per component needed; got shape {logits.shape} "
+                f"for {len(components)} components."
+            )
+        self.groups, self.places = grouped(components)
+        self.logits = logits
         self.structure = first
 
     @property
     def weights(self) -> Float[Array, " m"]:
-        """The mixture weights."""
+        """The mixture weights, in the order of the components."""
         return jax.nn.softmax(self.logits)
 
+    @property
+    def components(self) -> list[AbstractGuide]:
+        """The components in the order given, each a guide of its own."""
+        row = [group.component(i) for group in self.groups for i in range(group.count)]
+        return [row[place] for place in self.places]
+
+    def _row_logits(self) -> Float[Array, " m"]:
+        """Log weights in the order in which the groups have the components."""
+        return self.logits[np.argsort(self.places)]
+
     def _sample(self, key: PRNGKeyArray, condition: PyTree = None) -> PyTree:
-        pick_key, *keys = jax.random.split(key, len(self.components) + 1)
-        draws = [
-            component._sample(k, condition)
-            for component, k in zip(self.components, keys, strict=True)
-        ]
-        pick = jax.random.categorical(pick_key, self.logits)
-        return jax.tree_util.tree_map(lambda *leaves: jnp.stack(leaves)[pick], *draws)
+        pick_key, keys = split_keys(key, self.groups)
+        place = jax.random.categorical(pick_key, self._row_logits())
+        return sample_from(
+            self.groups,
+            place,
+            lambda number, component: component._sample(keys[number], condition),
+        )
 
     def _log_prob(self, particle: PyTree, condition: PyTree = None) -> Scalar:
-        parts = jnp.stack(
-            [component._log_prob(particle, condition) for component in self.components]
-        )
-        return jax.nn.logsumexp(parts + jax.nn.log_softmax(self.logits))
+        parts = [group.log_probs(particle, condition) for group in self.groups]
+        log_weights = jax.nn.log_softmax(self._row_logits())
+        return jax.nn.logsumexp(jnp.concatenate(parts) + log_weights)
 
     @property
     def covers_reals(self) -> bool:
-        return any(component.covers_reals for component in self.components)
+        return any(group.guide.covers_reals for group in self.groups)
 
     @property
     def suggested_rate(self) -> float:
-        return min(component.suggested_rate for component in self.components)
+        return min(group.guide.suggested_rate for group in self.groups)
+
+    @property
+    def suggested_clip(self) -> float:
+        return min(group.guide.suggested_clip for group in self.groups)
+
+    @property
+    def has_noise(self) -> bool:
+        return all(group.guide.has_noise for group in self.groups)
+
+    def _sample_noise(self, key: PRNGKeyArray) -> Float[Array, " noise"]:
+        """A uniform number for the choice, then the noise of each kind of component."""
+        pick_key, keys = split_keys(key, self.groups)
+        parts = [jax.random.uniform(pick_key, (1,), self.logits.dtype)]
+        for group, group_key in zip(self.groups, keys, strict=True):
+            parts.append(group.component(0)._sample_noise(group_key))
+        return jnp.concatenate(parts)
+
+    def _from_noise(
+        self, noise: Float[Array, " noise"], condition: PyTree = None
+    ) -> PyTree:
+        edges = jnp.cumsum(jax.nn.softmax(self._row_logits()))[:-1]
+        place = jnp.sum(noise[0] >= edges)
+        sizes = [num_noise(group.component(0)) for group in self.groups]
+        parts = jnp.split(noise[1:], np.cumsum(sizes)[:-1])
+        return sample_from(
+            self.groups,
+            place,
+            lambda number, component: component._from_noise(parts[number], condition),
+        )
+
+    def noise_owner(self) -> np.ndarray:
+        owners = [group.component(0).noise_owner() for group in self.groups]
+        return np.concatenate([[-1], *owners])
 
 
 def mixture(components: Sequence[AbstractGuide]) -> MixtureGuide:

@@ -2,8 +2,8 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
-from paramax import NonTrainable, Parameterize
+from jaxtyping import Array, PyTree
+from paramax import AbstractUnwrappable, NonTrainable, Parameterize
 from paramax.utils import inv_softplus
 
 
@@ -32,3 +32,27 @@ def _moved(steps: Array, start: Array, unit: Array) -> Array:
 
 def _scaled_softplus(x: Array, unit: Array) -> Array:
     return unit * jax.nn.softplus(x)
+
+
+_ELEMENTWISE = (jax.nn.softplus, jnp.exp, _moved, _scaled_softplus)
+
+
+def is_elementwise(tree: PyTree) -> bool:
+    """Whether wrapped parameters may gain a leading axis and still be unwrapped."""
+    wrapped = jax.tree_util.tree_leaves(
+        tree, is_leaf=lambda node: isinstance(node, AbstractUnwrappable)
+    )
+    return all(
+        (isinstance(node, NonTrainable) and _is_plain(node.tree))
+        or (isinstance(node, Parameterize) and node.fn in _ELEMENTWISE)
+        for node in wrapped
+        if isinstance(node, AbstractUnwrappable)
+    )
+
+
+def _is_plain(tree: PyTree) -> bool:
+    """Whether nothing in a tree is wrapped."""
+    nodes = jax.tree_util.tree_leaves(
+        tree, is_leaf=lambda node: isinstance(node, AbstractUnwrappable)
+    )
+    return not any(isinstance(node, AbstractUnwrappable) for node in nodes)

@@ -8,9 +8,12 @@ import numpy as np
 from flowjax.distributions import AbstractDistribution
 from jaxtyping import Array, Float, PRNGKeyArray, Scalar
 
-# Share of the rate that suits a normal once it lies on the posterior: what is left to
-# do is fine-tuning, and the noise of the parameters grows with the rate.
-_TUNED_SHARE = 0.2
+# What is left to do for a family that lies on the posterior is fine-tuning, and noise
+# grows with the rate. Full-rank normals on a logistic regression with 60 parameters
+# had weights with an effective share of .275, .260 and .183 after 10,000 steps at
+# rates of 1e-3, 2e-3 and 5e-3, and of .018, .070 and .019 after 2,000; with up to 20
+# parameters there was no difference.
+_TUNED_RATE = 2e-3
 
 
 class AbstractVectorDistribution(AbstractDistribution):
@@ -38,7 +41,7 @@ class AbstractVectorDistribution(AbstractDistribution):
     def tuned_rate(self) -> float:
         """Peak learning rate once a member of this family lies on the posterior."""
         # A flow is only put behind an affine map, and has everything still to learn.
-        return self.suggested_rate * (1.0 if self.is_flow else _TUNED_SHARE)
+        return self.suggested_rate if self.is_flow else _TUNED_RATE
 
     def matched(
         self, mean: Float[Array, " d"], covariance: Float[Array, "d d"]

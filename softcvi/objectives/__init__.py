@@ -1,6 +1,12 @@
 """Objectives: SoftCVI and what it is compared with, and the parts they are made of."""
 
 from softcvi.objectives._base import AbstractObjective
+from softcvi.objectives._blocks import (
+    AbstractBlocks,
+    AdaptiveBlocks,
+    NoBlocks,
+    RandomBlocks,
+)
 from softcvi.objectives._contrast import StepInfo, contrast
 from softcvi.objectives._divergences import (
     AbstractDivergence,
@@ -12,6 +18,7 @@ from softcvi.objectives._divergences import (
     ReverseKL,
 )
 from softcvi.objectives._elbo import ELBO
+from softcvi.objectives._group_blocks import PlateBlocks, SiteBlocks
 from softcvi.objectives._model_term import WithModelTerm
 from softcvi.objectives._negatives import (
     AbstractNegative,
@@ -32,10 +39,12 @@ from softcvi.objectives._softcvi import SoftCVI
 
 __all__ = [
     "ELBO",
+    "AbstractBlocks",
     "AbstractDivergence",
     "AbstractNegative",
     "AbstractObjective",
     "AbstractProposal",
+    "AdaptiveBlocks",
     "Alpha",
     "ChiSquared",
     "CustomNegative",
@@ -46,9 +55,13 @@ __all__ = [
     "ForwardKL",
     "GuideProposal",
     "JensenShannon",
+    "NoBlocks",
     "Particles",
+    "PlateBlocks",
+    "RandomBlocks",
     "ReverseKL",
     "SNISForwardKL",
+    "SiteBlocks",
     "SoftCVI",
     "StepInfo",
     "TemperedPosterior",

@@ -71,6 +71,11 @@ class AbstractObjective(eqx.Module):
         """One Monte Carlo estimate of the loss, to be differentiated in ``guide``."""
         return self.value(self.draw(key, guide, target, data), starting)
 
+    @property
+    def num_evaluations(self) -> int:
+        """Log densities that a step evaluates."""
+        return self.num_particles
+
     def model_term(self, particles: Particles) -> Scalar:
         """What to add so that the gradient trains model parameters as the ELBO does."""
         return -jnp.mean(particles.log_p)

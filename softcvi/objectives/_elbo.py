@@ -25,9 +25,9 @@ class ELBO(AbstractObjective):
             which lowers the noise near the optimum.
 
     Example:
-        >>> import jax, jax.numpy as jnp, paramax, softcvi
+        >>> import jax, jax.numpy as jnp, softcvi
         >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
-        >>> guide = paramax.unwrap(softcvi.guides.mean_field(target))
+        >>> guide = softcvi.guides.mean_field(target)
         >>> loss, info = softcvi.ELBO().loss(jax.random.key(0), guide, target)
         >>> round(float(loss), 4)
         -1.8379

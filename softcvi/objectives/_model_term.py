@@ -35,6 +35,11 @@ class WithModelTerm(AbstractObjective):
         return self.objective.num_particles
 
     @property
+    def num_evaluations(self) -> int:
+        """Log densities that a step evaluates."""
+        return self.objective.num_evaluations
+
+    @property
     def needs_gradient(self) -> bool:  # type: ignore[override]
         """As the wrapped objective."""
         return self.objective.needs_gradient

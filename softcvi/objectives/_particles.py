@@ -19,6 +19,8 @@ from softcvi.targets import AbstractTarget
 class Particles(eqx.Module):
     """K particles with the log densities of model, guide and proposal.
 
+    With blocks there are several sets of K, and one more axis in front.
+
     Attributes:
         values: The particles, a pytree with a leading axis of length K.
         log_p: Unnormalised log posterior.
@@ -26,18 +28,18 @@ class Particles(eqx.Module):
         log_proposal: Log density of the proposal; a constant to the gradient.
 
     Example:
-        >>> import jax, jax.numpy as jnp, paramax, softcvi
+        >>> import jax, jax.numpy as jnp, softcvi
         >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
-        >>> guide = paramax.unwrap(softcvi.guides.mean_field(target))
+        >>> guide = softcvi.guides.mean_field(target)
         >>> particles = softcvi.SoftCVI().draw(jax.random.key(0), guide, target)
         >>> particles.values.shape, particles.log_p.shape
         ((8, 2), (8,))
     """
 
     values: PyTree
-    log_p: Float[Array, " k"]
-    log_q: Float[Array, " k"]
-    log_proposal: Float[Array, " k"]
+    log_p: Float[Array, "*sets k"]
+    log_q: Float[Array, "*sets k"]
+    log_proposal: Float[Array, "*sets k"]
 
 
 def draw_particles(
@@ -59,6 +61,28 @@ def draw_particles(
     log_p, log_q = computed_once(key, (log_p, log_q))
     log_proposal = proposal.log_prob(values, fixed, log_q, condition)
     return Particles(values, log_p, log_q, jax.lax.stop_gradient(log_proposal))
+
+
+def draw_sets(
+    key: PRNGKeyArray,
+    noise: Float[Array, "sets k noise"],
+    guide: AbstractGuide,
+    target: AbstractTarget,
+    data: Any = None,
+) -> Particles:
+    """Sets of K particles made from given noise, and evaluated."""
+    condition = data if target.amortised else None
+    fixed = _stopped(guide)
+
+    def over_sets(function):
+        return jax.vmap(jax.vmap(function))
+
+    values = over_sets(lambda z: fixed.from_noise(z, condition))(noise)
+    values = computed_once(key, jax.lax.stop_gradient(values), on_gpu=False)
+    log_p = over_sets(lambda v: target.log_density(v, data))(values)
+    log_q = over_sets(lambda v: guide.log_prob(v, condition))(values)
+    log_p, log_q = computed_once(key, (log_p, log_q))
+    return Particles(values, log_p, log_q, jax.lax.stop_gradient(log_q))
 
 
 def draw_reparameterised(

@@ -1,6 +1,7 @@
 """Proposals: where the particles of a step come from."""
 
 from abc import abstractmethod
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -13,6 +14,9 @@ from softcvi.guides import AbstractGuide
 class AbstractProposal(eqx.Module):
     """The distribution pi of Algorithm 1, line 1.
 
+    Attributes:
+        is_guide: Whether the particles are draws of the guide itself.
+
     Example:
         >>> import softcvi
         >>> class Same(softcvi.objectives.AbstractProposal):
@@ -24,6 +28,8 @@ class AbstractProposal(eqx.Module):
         >>> softcvi.SoftCVI(proposal=Same()).num_particles
         8
     """
+
+    is_guide: ClassVar[bool] = False
 
     @abstractmethod
     def sample(
@@ -50,6 +56,8 @@ class GuideProposal(AbstractProposal):
         >>> softcvi.SoftCVI(proposal=softcvi.objectives.GuideProposal()).num_particles
         8
     """
+
+    is_guide: ClassVar[bool] = True
 
     def sample(self, key, guide, condition=None):
         return guide.sample(key, condition)

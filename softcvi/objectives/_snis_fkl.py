@@ -29,9 +29,9 @@ class SNISForwardKL(AbstractObjective):
         proposal: Where particles come from, the guide itself by default.
 
     Example:
-        >>> import jax, jax.numpy as jnp, paramax, softcvi
+        >>> import jax, jax.numpy as jnp, softcvi
         >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
-        >>> guide = paramax.unwrap(softcvi.guides.mean_field(target))
+        >>> guide = softcvi.guides.mean_field(target)
         >>> loss, info = softcvi.SNISForwardKL().loss(jax.random.key(0), guide, target)
         >>> round(float(info.label_ess), 3)
         8.0
@@ -43,6 +43,12 @@ class SNISForwardKL(AbstractObjective):
 
     def __check_init__(self):
         check_num_particles(self.num_particles, minimum=2)
+        if self.low_variance and not self.proposal.is_guide:
+            raise ValueError(
+                "low_variance: the mean score of the particles is zero only if they "
+                "come from the guide; with another proposal the gradient is biased. "
+                "Use proposal=GuideProposal(), or low_variance=False."
+            )
 
     def draw(
         self,

@@ -9,10 +9,11 @@ from jaxtyping import Array, PRNGKeyArray, Scalar
 
 from softcvi.guides import AbstractGuide
 from softcvi.objectives._base import AbstractObjective, check_num_particles
+from softcvi.objectives._blocks import AbstractBlocks, NoBlocks
 from softcvi.objectives._contrast import StepInfo, contrast
 from softcvi.objectives._divergences import AbstractDivergence, ForwardKL
 from softcvi.objectives._negatives import AbstractNegative, TemperedProposal
-from softcvi.objectives._particles import Particles, draw_particles
+from softcvi.objectives._particles import Particles
 from softcvi.objectives._proposals import AbstractProposal, GuideProposal
 from softcvi.targets import AbstractTarget
 
@@ -41,11 +42,14 @@ class SoftCVI(AbstractObjective):
             alpha below 1 it flattens log q: pairwise log ratios of predictions shrink
             by about ``s`` for labels near uniform, i.e. q is too wide by a factor of
             about ``1 / (1 - s (1 - alpha))`` in variance to first order.
+        blocks: What the particles of a set differ in. ``NoBlocks()``, the default, has
+            one set of whole particles; in hundreds of dimensions ``RandomBlocks`` or
+            ``AdaptiveBlocks`` keep the labels from degenerating.
 
     Example:
-        >>> import jax, jax.numpy as jnp, paramax, softcvi
+        >>> import jax, jax.numpy as jnp, softcvi
         >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
-        >>> guide = paramax.unwrap(softcvi.guides.mean_field(target))
+        >>> guide = softcvi.guides.mean_field(target)
         >>> loss, info = softcvi.SoftCVI().loss(jax.random.key(0), guide, target)
         >>> abs(float(info.excess)) < 1e-6
         True
@@ -57,9 +61,15 @@ class SoftCVI(AbstractObjective):
     divergence: AbstractDivergence = ForwardKL()
     temperature: float = 1.0
     label_smoothing: float = eqx.field(static=True, default=0.0)
+    blocks: AbstractBlocks = NoBlocks()
 
     def __check_init__(self):
         check_num_particles(self.num_particles, minimum=2)
+        if self.blocks.shares_noise and not self.proposal.is_guide:
+            raise ValueError(
+                "blocks: particles that share noise are draws of the guide; use "
+                "proposal=GuideProposal(), or blocks=NoBlocks()."
+            )
         if not isinstance(self.temperature, jax.core.Tracer) and not (
             0 < self.temperature < jnp.inf
         ):
@@ -79,14 +89,24 @@ class SoftCVI(AbstractObjective):
         data: Any = None,
     ) -> Particles:
         """Line 1: sample particles from the proposal."""
-        return draw_particles(
+        return self.blocks.draw(
             key, guide, target, self.proposal, self.num_particles, data
         )
+
+    @property
+    def num_evaluations(self) -> int:
+        """Log densities that a step evaluates."""
+        return self.blocks.num_evaluations(self.num_particles)
 
     def value(
         self, particles: Particles, starting: bool | Array = False
     ) -> tuple[Scalar, StepInfo]:
         """Lines 2 and 3: soft labels, and the divergence of the predictions."""
+        return self.blocks.value(self._value_of_set, particles, starting)
+
+    def _value_of_set(
+        self, particles: Particles, starting: bool | Array
+    ) -> tuple[Scalar, StepInfo]:
         log_negative = self.negative.log_prob(particles)
         if starting is not False:
             wide = self.negative.log_prob_starting(particles)

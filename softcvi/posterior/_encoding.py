@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from softcvi.guides import MixtureGuide
 from softcvi.targets import Structure
 
 _PACKAGES = ("softcvi", "flowjax", "paramax", "equinox", "jax", "jaxlib", "numpyro")
@@ -126,9 +127,13 @@ class Decoder:
     def _build(self, cls: Callable, fields: dict) -> Any:
         if not isinstance(cls, type):
             raise ValueError(f"{cls!r} is not a class")
+        decoded = {name: self.decode(node) for name, node in fields.items()}
+        if cls is MixtureGuide and "components" in decoded:
+            # Files written before components of one kind were kept as one stack.
+            return MixtureGuide(decoded["components"], decoded["logits"])
         value: Any = object.__new__(cls)
-        for name, node in fields.items():
-            object.__setattr__(value, name, self.decode(node))
+        for name, item in decoded.items():
+            object.__setattr__(value, name, item)
         return value
 
     def _rebuild(self, cls: Callable, node: dict) -> Any:

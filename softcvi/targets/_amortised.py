@@ -171,5 +171,7 @@ def _checked_batch_size(batch_size: int, data: PyTree) -> int:
 
 
 def _draw_rows(key: PRNGKeyArray, data: PyTree, batch_size: int) -> PyTree:
+    if batch_size == _num_rows(data):
+        return data  # all of them, each once
     index = jax.random.randint(key, (batch_size,), 0, _num_rows(data))
     return jax.tree_util.tree_map(lambda leaf: leaf[index], data)

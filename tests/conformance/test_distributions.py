@@ -52,6 +52,9 @@ CASES = {
         jnp.array([0.3, 2.0, 1.0], t),
         jnp.array([[1.0], [-1.0], [0.5]], t),
     ),
+    guides.ScalarMixtures: lambda t: guides.ScalarMixtures(
+        jnp.array([[0.5, -1.0], [2.0, 0.0]], t), jnp.full((2, 2), 0.7, t)
+    ),
     guides.StudentT: lambda t: guides.StudentT(
         jnp.array([2.5, 30.0], t), jnp.array([0.5, -1.0], t), jnp.array([0.3, 2.0], t)
     ),

@@ -56,6 +56,7 @@ BUILDERS = {
     guides.full_rank_t: guides.full_rank_t,
     guides.low_rank: guides.low_rank,
     guides.student_t: guides.student_t,
+    guides.scalar_mixtures: guides.scalar_mixtures,
     guides.spline_flow: lambda x: guides.spline_flow(x, **SMALL),
     guides.coupling_flow: lambda x: guides.coupling_flow(x, **SMALL),
     guides.mixture: lambda x: guides.mixture([guides.mean_field(x)] * 2),

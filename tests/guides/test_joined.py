@@ -7,7 +7,7 @@ import numpy as np
 import paramax
 import pytest
 
-from softcvi import guides
+from softcvi import DensityTarget, SoftCVI, guides
 
 
 def normal(loc, scale=1.0):
@@ -69,3 +69,65 @@ def test_mixtures_need_equal_structures():
         guides.mixture([one])
     with pytest.raises(ValueError, match=r"components\[1\]: "):
         guides.mixture([one, other])
+
+
+def normals(count):
+    base = guides.full_rank(np.zeros(2, np.float32))
+    grid = np.stack(np.divmod(np.arange(count), 7), axis=1)
+    places = (50 + 20 * grid).astype(np.float32)
+    parts = [base.matched(jnp.asarray(place), jnp.eye(2)) for place in places]
+    return guides.mixture(parts), places
+
+
+def test_the_program_of_a_mixture_does_not_grow_with_its_components():
+    target = DensityTarget(lambda x: -0.5 * jnp.sum(x**2), np.zeros(2, np.float32))
+
+    def operations(count):
+        guide, _ = normals(count)
+
+        def step(key):
+            loss = lambda guide: SoftCVI().loss(key, guide, target)[0]  # noqa: E731
+            return eqx.filter_grad(loss)(guide)
+
+        return len(jax.make_jaxpr(step)(jax.random.key(0)).eqns)
+
+    assert operations(40) == operations(2)
+
+
+def test_a_stacked_mixture_has_the_draws_and_densities_of_its_components():
+    guide, places = normals(7)
+    kinds = guides.MixtureGuide(
+        [
+            guide.components[0],
+            guides.student_t(np.zeros(2, np.float32)),
+            *guide.components[1:],
+        ]
+    )
+    x = jnp.asarray(places[3] + 0.5)
+    for mixture in (guide, kinds):
+        parts = np.array([float(part.log_prob(x)) for part in mixture.components])
+        expected = np.logaddexp.reduce(parts) - np.log(len(parts))
+        np.testing.assert_allclose(mixture.log_prob(x), expected, rtol=1e-5)
+        keys = jax.random.split(jax.random.key(0), 700 * len(parts))
+        for draw in (
+            mixture.sample,
+            lambda key, m=mixture: m.from_noise(m.sample_noise(key)),
+        ):
+            draws = np.asarray(jax.vmap(draw)(keys))
+            gaps = np.linalg.norm(draws[:, None] - places, axis=-1)
+            near = (gaps < 6).sum(axis=0)
+            # Four standard errors of a count of 700.
+            assert np.all(np.abs(near - 700) < 4 * np.sqrt(700))
+
+
+def test_components_that_cannot_be_stacked_stay_apart():
+    like = np.zeros(2, np.float32)
+    small = {"layers": 1, "width": 3, "knots": 1}
+    flows = [
+        guides.coupling_flow(like, key=jax.random.key(i), **small) for i in range(2)
+    ]
+    guide = guides.mixture(flows)
+    assert len(guide.groups) == 2
+    parts = [float(flow.log_prob(jnp.ones(2))) for flow in flows]
+    expected = np.logaddexp(*parts) - np.log(2)
+    np.testing.assert_allclose(guide.log_prob(jnp.ones(2)), expected, rtol=1e-5)

@@ -19,7 +19,12 @@ from softcvi import (
     WithModelTerm,
     guides,
 )
-from softcvi.objectives import DefensiveProposal, Particles, contrast
+from softcvi.objectives import (
+    DefensiveProposal,
+    FixedProposal,
+    Particles,
+    contrast,
+)
 
 TARGET = DensityTarget(
     lambda x: -0.5 * jnp.sum(((x - 0.8) / 0.6) ** 2), np.zeros(2, np.float32)
@@ -200,3 +205,11 @@ def test_objectives_can_be_made_inside_a_compiled_function():
         return objective.value(Particles(None, log_q, log_q, log_q))[0]
 
     assert float(loss(np.zeros(3, np.float32))) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_low_variance_snis_refuses_particles_from_elsewhere():
+    """The mean score vanishes under the guide alone: elsewhere it would be a bias."""
+    elsewhere = FixedProposal(guides.mean_field(TARGET, scale=2.0))
+    with pytest.raises(ValueError, match="low_variance: the mean score"):
+        SNISForwardKL(low_variance=True, proposal=elsewhere)
+    SNISForwardKL(low_variance=False, proposal=elsewhere)

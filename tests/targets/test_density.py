@@ -36,3 +36,16 @@ def test_a_density_outside_jax_is_fitted_as_it_is():
     draws = result.sample(jax.random.key(1), 1_000)["value"]
     # The means have a Monte Carlo error of 0.03 at the posterior, whose sd is 1.
     np.testing.assert_allclose(draws.mean(axis=0), 2.0, atol=0.2)
+
+
+def test_a_batch_of_all_rows_is_the_data_set():
+    """Drawn with replacement, a third of the rows would be missing from each step."""
+    rows = jnp.arange(7.0)
+    target = softcvi.targets.MiniBatchTarget(
+        lambda t: -0.5 * t**2,
+        lambda t, x: -0.5 * jnp.sum((x - t) ** 2),
+        like=jnp.zeros(()),
+        data=rows,
+        batch_size=7,
+    )
+    np.testing.assert_array_equal(target.draw_data(jax.random.key(0)), rows)
