@@ -201,7 +201,7 @@ def _compare(
         acceptance=float(state.acceptance) / num_full(transitions),
         typical_spread=_typical_spread(answer, second, at_answer),
         memory=float(np.max([first.memory, second.memory])),
-        error=float(errors * np.max(np.nan_to_num([shift_error, spread_error]))),
+        error=float(errors * np.nanmax([0.0, *shift_error, *spread_error])),
     )
 
 

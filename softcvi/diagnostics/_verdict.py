@@ -268,10 +268,9 @@ def _of_chains(evidence: Evidence) -> list[Finding]:
     if severity is not None:
         found.append(Finding(Kind.CHAIN_SHIFT, severity, {"shift": check.shift}))
     narrow, wide = check.spread
-    ratio = np.exp(np.max(np.abs(np.log(check.spread))))
-    severity = _graded(float(ratio), t.caution_spread, t.bad_spread)
-    typical = np.abs(np.log(check.typical_spread))
-    if severity is None and not typical < np.log(t.caution_typical_spread):
+    severity = _graded(_factor_off(check.spread), t.caution_spread, t.bad_spread)
+    typical = _factor_off((check.typical_spread,))
+    if severity is None and not typical < t.caution_typical_spread:
         severity, narrow, wide = Severity.CAUTION, *[check.typical_spread] * 2
     if severity is not None:
         numbers = {"narrow": narrow, "wide": wide}
@@ -282,6 +281,11 @@ def _of_chains(evidence: Evidence) -> list[Finding]:
             numbers = {"share": check.escaped}
             found.append(Finding(Kind.ESCAPED, severity, numbers))
     return found
+
+
+def _factor_off(ratios: tuple[float, ...]) -> float:
+    """The ratio furthest from one, or its inverse if that is below one."""
+    return max(max(r, 1 / r if r > 0 else np.inf) for r in ratios)
 
 
 def _speaks_for_each_parameter(evidence: Evidence) -> bool:
