@@ -21,7 +21,7 @@ from softcvi.fitting._progress import (
     Silent,
     as_reporter,
 )
-from softcvi.fitting._result import FitError, FitResult
+from softcvi.fitting._result import FitError, FitResult, as_table
 from softcvi.fitting._stopping import (
     AbstractStoppingRule,
     EvaluationLimit,
@@ -53,6 +53,7 @@ __all__ = [
     "TimeLimit",
     "WarmupCosine",
     "as_reporter",
+    "as_table",
     "enable_compilation_cache",
     "fit",
     "fit_many",

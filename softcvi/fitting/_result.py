@@ -23,6 +23,8 @@ from softcvi.starts import StartReport
 
 CHECK_DRAWS = 4000
 _CHECK_SEED = 20_25
+# Above this the variance of the weights and their mean are infinite.
+_NOT_HOPELESS_KHAT = 1.0
 _LEVELS = {"not trusted": 0, "caution": 1, "trusted": 2}
 
 
@@ -154,10 +156,10 @@ class FitResult:
     def rank(self) -> tuple[int, float, float]:
         """How good the answer is, to compare answers about one posterior by.
 
-        The verdict first, then the effective number of draws where weights can be used,
-        then the ELBO.
+        The verdict first, then the effective number of weighted draws where weights
+        are not hopeless, then the ELBO.
         """
-        ess = self.importance.ess if self.has_usable_weights else 1.0
+        ess = self.importance.ess if self.khat <= _NOT_HOPELESS_KHAT else 1.0
         elbo = quality_of(self.importance).elbo
         return _LEVELS[self.verdict.level], ess, elbo
 
@@ -205,17 +207,33 @@ class FitResult:
         weights = self.importance.log_weights if self.has_usable_weights else None
         lines.append(f"estimates  {self.draws_are}")
         rows = summarise(self.importance.draws, weights)
-        width = max(len(str(row["name"])) for row in rows[:max_rows])
-        columns = ("mean", "sd", "q5", "median", "q95")
-        lines += ["", " " * width + "".join(f"{c:>11}" for c in columns)]
-        for row in rows[:max_rows]:
-            numbers = "".join(f"{row[c]:>11.4g}" for c in columns)
-            lines.append(f"{row['name']:<{width}}{numbers}")
-        if len(rows) > max_rows:
-            lines.append(f"... and {len(rows) - max_rows} more")
-        return "\n".join(lines)
+        return "\n".join([*lines, "", *as_table(rows, max_rows)])
 
     def _evidence_words(self) -> str:
         if not self.has_weights:
             return ""
         return f", log evidence {self.importance.log_evidence:.3f}"
+
+
+def as_table(rows: list[dict[str, float | str]], max_rows: int = 20) -> list[str]:
+    """Rows of ``softcvi.diagnostics.summarise`` as lines of text.
+
+    Args:
+        rows: One per scalar.
+        max_rows: Scalars to list; the others are counted.
+
+    Example:
+        >>> import numpy as np, softcvi
+        >>> rows = softcvi.diagnostics.summarise({"x": np.array([0.0, 2.0])})
+        >>> softcvi.fitting.as_table(rows)[1].split()[:2]
+        ['x', '1']
+    """
+    width = max((len(str(row["name"])) for row in rows[:max_rows]), default=0)
+    columns = ("mean", "sd", "q5", "median", "q95")
+    lines = [" " * width + "".join(f"{c:>11}" for c in columns)]
+    for row in rows[:max_rows]:
+        numbers = "".join(f"{row[c]:>11.4g}" for c in columns)
+        lines.append(f"{row['name']:<{width}}{numbers}")
+    if len(rows) > max_rows:
+        lines.append(f"... and {len(rows) - max_rows} more")
+    return lines

@@ -1,7 +1,23 @@
-"""The ladder of guides that ``fit_until`` climbs."""
+"""The ladder of guides and chains that ``fit_until`` climbs."""
 
-from softcvi.ladder._chains import ChainDraws
-from softcvi.ladder._fit_until import LadderResult, fit_until
-from softcvi.ladder._rungs import Rung
+from softcvi.ladder._base import AbstractRung, Answer, Attempt, LadderState
+from softcvi.ladder._chains import ChainDraws, ChainResult, Chains
+from softcvi.ladder._fit_until import DEFAULT_RUNGS, LadderResult, fit_until
+from softcvi.ladder._flow import Flow
+from softcvi.ladder._normal import AsPlaced, Simple
 
-__all__ = ["ChainDraws", "LadderResult", "Rung", "fit_until"]
+__all__ = [
+    "DEFAULT_RUNGS",
+    "AbstractRung",
+    "Answer",
+    "AsPlaced",
+    "Attempt",
+    "ChainDraws",
+    "ChainResult",
+    "Chains",
+    "Flow",
+    "LadderResult",
+    "LadderState",
+    "Simple",
+    "fit_until",
+]

@@ -1,14 +1,29 @@
-"""The last rung of the ladder: NUTS in the base space of a fitted guide."""
+"""The last rung: NUTS in the space that the rungs before have whitened."""
+
+import dataclasses
+import time
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import paramax
 from jaxtyping import Array, PRNGKeyArray
 
-from softcvi.diagnostics import Evidence, SamplerEvidence, Verdict, judge
+from softcvi.diagnostics import Evidence, SamplerEvidence, Verdict, judge, summarise
+from softcvi.fitting import History, as_table
+from softcvi.ladder._base import AbstractRung, Attempt, LadderState
+from softcvi.ladder._chain_space import ChainSpace, chain_space
+from softcvi.ladder._convergence import rhat_and_ess
 from softcvi.posterior import Posterior
+from softcvi.starts import StartReport
+from softcvi.targets import AbstractTarget
+from softcvi.targets._numpy_random import numpy_generator
+
+_LEVELS = {"not trusted": 0, "caution": 1, "trusted": 2}
+# Chains that are closer than this have met: more draws may be enough.
+_MET_RHAT = 1.1
+_MAX_DRAWS = 64_000
 
 
 class ChainDraws(eqx.Module):
@@ -49,85 +64,204 @@ class ChainDraws(eqx.Module):
         """Whether nothing speaks against the draws."""
         return self.verdict.trusted
 
-    def is_better_than(self, other: "ChainDraws") -> bool:
-        """Whether to keep these draws rather than others."""
-        return (self.trusted, self.ess) > (other.trusted, other.ess)
-
     def __str__(self) -> str:
         return str(self.verdict)
 
 
-def nuts_in_base_space(
-    key: PRNGKeyArray,
-    posterior: Posterior,
-    *,
-    acceptance: float = 0.85,
-    depth: int = 8,
-    warmup: int = 500,
-    chains: int = 4,
-    draws: int = 1000,
-) -> ChainDraws:
-    """Run NumPyro's NUTS on the posterior seen through a fitted guide.
+@dataclasses.dataclass(eq=False)
+class ChainResult:
+    """An answer whose draws are those of chains; it offers what a ``FitResult`` does.
 
-    Where the guide is good the base space is close to a standard normal, which is as
-    easy as a target can be; where it is not, NUTS corrects it.
+    Attributes:
+        chain: The draws.
+        posterior: The guide whose base space the chains moved in.
+        message: How many chains of which length.
+        start: What the start found about the posterior.
+        seconds_compile: Time of compilation and warm-up.
+        seconds_run: Time of the draws.
+        status: ``"finished"``.
+        history: Empty: chains have none.
+
+    Example:
+        >>> from softcvi.ladder import Chains
+        >>> rung = Chains()  # its attempt ends with a ChainResult
     """
-    try:
-        from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
-        from numpyro.infer import MCMC, NUTS
-    except ImportError as error:
-        raise ImportError(
-            "fit_until: the last rung needs NumPyro; pip install softcvi[numpyro]."
-        ) from error
-    guide, target = paramax.unwrap(posterior.guide), posterior.target
-    assert target is not None  # the caller has asked has_base_space
 
-    def potential(z):
-        particle, log_det = guide.from_base(z)
-        return -(target.log_density(particle) + log_det)
+    chain: ChainDraws
+    posterior: Posterior
+    message: str
+    start: StartReport
+    seconds_compile: float
+    seconds_run: float
+    status: str = "finished"
+    history: History = dataclasses.field(
+        default_factory=lambda: History(*4 * (np.zeros(0),))
+    )
 
-    start_key, run_key = jax.random.split(key)
-    dtype = jnp.result_type(*target.structure.dtypes)
-    start = jax.random.normal(start_key, (chains, target.structure.size), dtype)
-    kernel = NUTS(
-        potential_fn=potential, max_tree_depth=depth, target_accept_prob=acceptance
-    )
-    sampler = MCMC(
-        kernel,
-        num_warmup=warmup,
-        num_samples=draws,
-        num_chains=chains,
-        chain_method="vectorized",
-        progress_bar=False,
-    )
-    # NumPyro reads one key per chain itself from a raw key.
-    sampler.run(
-        jax.random.key_data(run_key),
-        init_params=0.5 * start,
-        extra_fields=("diverging",),
-    )
-    z = sampler.get_samples(group_by_chain=True)
-    divergences = int(np.sum(sampler.get_extra_fields()["diverging"]))
-    chains_of = _described(z, guide, target)
-    rhat, ess = 1.0, np.inf
-    for values in chains_of.values():
-        values = np.asarray(values, np.float64)
-        rhat = max(rhat, float(np.nanmax(split_gelman_rubin(values))))
-        ess = min(ess, float(np.nanmin(effective_sample_size(values))))
-    joined = jax.tree_util.tree_map(
-        lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), chains_of
-    )
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the chains can be trusted."""
+        target = self.posterior.target
+        return judge(
+            Evidence(
+                status=self.status,
+                sampler=self.chain.evidence,
+                search=self.start.search,
+                has_gradient=True,
+                dimension=None if target is None else target.structure.size,
+            )
+        )
+
+    @property
+    def rank(self) -> tuple[int, float, float]:
+        """The verdict, then the effective sample size."""
+        return _LEVELS[self.verdict.level], self.chain.ess, -np.inf
+
+    def sample(self, key: PRNGKeyArray, n: int = 1000) -> dict[str, Array]:
+        """Draws of the chains; with replacement if more are wanted than there are.
+
+        Args:
+            key: Random key.
+            n: Number of draws.
+        """
+        total = self.chain.evidence.num_draws
+        index = numpy_generator(key).choice(total, n, replace=n > total)
+        return {
+            name: jnp.asarray(np.asarray(values)[index])
+            for name, values in self.chain.draws.items()
+        }
+
+    def summary(self, max_rows: int = 20) -> str:
+        """Verdict and estimates as text.
+
+        Args:
+            max_rows: Parameters to list.
+        """
+        lines = [
+            f"verdict    {self.verdict}",
+            f"status     {self.status}: {self.message}",
+            f"time       compilation and warm-up {self.seconds_compile:.1f} s, draws "
+            f"{self.seconds_run:.1f} s",
+            "estimates  draws of the chains",
+            "",
+            *as_table(summarise(self.chain.draws), max_rows),
+        ]
+        return "\n".join(lines)
+
+
+class Chains(AbstractRung):
+    """NUTS (from NumPyro) in the whitened space; draws until trusted or out of time.
+
+    For any target with a gradient. Where the guide is good, its base space is close to
+    a standard normal, which is as easy as a target can be; where it is not, the chains
+    correct it. Chains begin over-dispersed, in every mode that the start found. If they
+    do not agree, they begin again with smaller steps and a longer warm-up.
+
+    Args:
+        acceptance: Acceptance probability to aim at.
+        depth: Largest depth of a tree of steps.
+        warmup: Transitions of warm-up per chain.
+        draws: Draws per chain in each piece.
+
+    Example:
+        >>> from softcvi.ladder import Chains
+        >>> rung = Chains(acceptance=0.95)
+    """
+
+    acceptance: float = eqx.field(static=True, default=0.85)
+    depth: int = eqx.field(static=True, default=8)
+    warmup: int = eqx.field(static=True, default=500)
+    draws: int = eqx.field(static=True, default=1000)
+
+    def attempt(self, state: LadderState) -> Attempt | None:
+        space = chain_space(state)
+        if space is None:
+            return None
+        name = f"NUTS in the whitened space, acceptance {self.acceptance:g}"
+        return state.judged(name, lambda: self._run(state, space))
+
+    def further(self, attempt: Attempt) -> "Chains":
+        rejection = max(1.0 - self.acceptance, 0.002) / 3.0
+        return Chains(
+            1.0 - rejection, min(self.depth + 2, 12), 2 * self.warmup, self.draws
+        )
+
+    def _run(self, state: LadderState, space: ChainSpace) -> ChainResult:
+        sampler = self._sampler(space, state.target)
+        began = time.perf_counter()
+        sampler.warmup(
+            jax.random.key_data(state.key),
+            init_params=space.starts,
+            extra_fields=("diverging",),
+        )
+        seconds_compile, began = time.perf_counter() - began, time.perf_counter()
+        pieces: list[np.ndarray] = []
+        divergences = 0
+        while True:
+            piece_began = time.perf_counter()
+            sampler.run(sampler.post_warmup_state.rng_key, extra_fields=("diverging",))
+            pieces.append(np.asarray(sampler.get_samples(group_by_chain=True)))
+            divergences += int(np.sum(sampler.get_extra_fields()["diverging"]))
+            sampler.post_warmup_state = sampler.last_state
+            chain = _described(pieces, divergences, space, state.target)
+            took = time.perf_counter() - piece_began
+            can_help = chain.rhat < _MET_RHAT and not chain.trusted
+            total = chain.evidence.num_draws
+            if not can_help or took > state.seconds_left or total >= _MAX_DRAWS:
+                break
+        count = len(space.starts)
+        return ChainResult(
+            chain=chain,
+            posterior=Posterior(space.guide, state.target),
+            message=f"{count} chains of {self.warmup} + {total // count} transitions",
+            start=state.report,
+            seconds_compile=seconds_compile,
+            seconds_run=time.perf_counter() - began,
+        )
+
+    def _sampler(self, space: ChainSpace, target: AbstractTarget) -> Any:
+        try:
+            from numpyro.infer import MCMC, NUTS
+        except ImportError as error:
+            raise ImportError(
+                "chains need NumPyro; pip install softcvi[numpyro]."
+            ) from error
+
+        def potential(z):
+            particle, log_det = space.guide.from_base(z)
+            return -(target.log_density(particle) + log_det)
+
+        kernel = NUTS(
+            potential_fn=potential,
+            max_tree_depth=self.depth,
+            target_accept_prob=self.acceptance,
+        )
+        return MCMC(
+            kernel,
+            num_warmup=self.warmup,
+            num_samples=self.draws,
+            num_chains=len(space.starts),
+            chain_method="vectorized",
+            progress_bar=False,
+        )
+
+
+def _described(
+    pieces: list[np.ndarray],
+    divergences: int,
+    space: ChainSpace,
+    target: AbstractTarget,
+) -> ChainDraws:
+    """All draws in model coordinates, and whether the chains agree."""
+    z = jnp.asarray(np.concatenate(pieces, axis=1))
+    by_chain = {k: np.asarray(v) for k, v in _in_model(z, space.guide, target).items()}
+    rhat, ess = rhat_and_ess(by_chain)
+    joined = {k: jnp.asarray(v.reshape(-1, *v.shape[2:])) for k, v in by_chain.items()}
     return ChainDraws(joined, rhat, ess, divergences)
 
 
-def has_base_space(posterior: Posterior) -> bool:
-    """Whether a posterior's guide can carry a chain."""
-    guide, target = posterior.guide, posterior.target
-    return guide.has_base and target is not None and target.has_gradient
-
-
 @eqx.filter_jit
-def _described(z, guide, target):
+def _in_model(z, guide, target):
     def one(z):
         particle, _ = guide.from_base(z)
         return target.describe(target.space.to_model(particle))

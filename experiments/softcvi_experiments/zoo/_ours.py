@@ -55,13 +55,13 @@ def fit_until(model: ZooModel, seed: int) -> Outcome:
     fit_key, draw_key, weight_key = jax.random.split(jax.random.key(seed), 3)
     answer = softcvi.fit_until(fit_key, _target(model), progress=False)
     posterior = answer.posterior
-    rungs = [f"{r.name}: {r.seconds:.1f} s, {r.verdict}" for r in answer.rungs]
+    rungs = [str(attempt) for attempt in answer.attempts]
     return Outcome(
         draws=answer.sample(draw_key, NUM_DRAWS),
         # Of the best guide; the draws of a last rung of NUTS have no density.
         log_prob=posterior.log_prob,
         khat=lambda: float(posterior.importance(weight_key, NUM_DRAWS).khat),
         trusted=answer.trusted,
-        verdict=answer.rungs[-1].verdict,
+        verdict=str(answer.verdict),
         details=_details(answer.result) | {"rungs": rungs},
     )
