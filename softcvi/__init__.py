@@ -1,5 +1,7 @@
 """Bayesian inference by contrastive variational inference (SoftCVI), on JAX."""
 
+import importlib
+
 from softcvi import (
     diagnostics,
     fitting,
@@ -72,3 +74,16 @@ __all__ = [
     "starts",
     "targets",
 ]
+
+_ON_DEMAND = ("adapters", "report", "sweeps")
+
+
+def __getattr__(name: str):
+    # Subpackages that few programs need are imported when they are first asked for.
+    if name in _ON_DEMAND:
+        return importlib.import_module(f"softcvi.{name}")
+    raise AttributeError(f"module 'softcvi' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ON_DEMAND})

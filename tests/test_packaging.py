@@ -160,6 +160,11 @@ def test_inits_only_re_export():
         }
         imports = [n for n in body if isinstance(n, ast.Import | ast.ImportFrom)]
         allowed = [*imports, assigned.get("__all__"), assigned.get("__version__")]
+        if path == PACKAGE / "__init__.py":  # subpackages on demand (PEP 562)
+            hooks = ("__getattr__", "__dir__")
+            functions = [n for n in body if isinstance(n, ast.FunctionDef)]
+            allowed += [n for n in functions if n.name in hooks]
+            allowed.append(assigned.get("_ON_DEMAND"))
         wrong += [
             f"{name_of(path)}:{node.lineno} does more than re-export"
             for node in body
@@ -221,6 +226,21 @@ def test_importing_the_package_loads_no_optional_dependency():
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout.split() == []
+
+
+def test_subpackages_load_when_they_are_asked_for():
+    code = (
+        "import sys, softcvi\n"
+        "before = 'softcvi.adapters' in sys.modules\n"
+        "found = softcvi.adapters.from_numpyro, softcvi.report, softcvi.sweeps\n"
+        "names = {'adapters', 'report', 'sweeps', 'fit'} <= set(dir(softcvi))\n"
+        "print(before, names, hasattr(softcvi, 'nothing'))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split() == ["False", "True", "False"]
 
 
 def test_tracked_files_name_no_place_on_one_machine():

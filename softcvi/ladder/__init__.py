@@ -2,9 +2,10 @@
 
 from softcvi.ladder._base import AbstractRung, Answer, Attempt, LadderState
 from softcvi.ladder._chains import ChainDraws, ChainResult, Chains
-from softcvi.ladder._fit_until import DEFAULT_RUNGS, LadderResult, fit_until
+from softcvi.ladder._fit_until import DEFAULT_RUNGS, fit_until
 from softcvi.ladder._flow import Flow
 from softcvi.ladder._normal import AsPlaced, Simple
+from softcvi.ladder._result import LadderResult
 
 __all__ = [
     "DEFAULT_RUNGS",

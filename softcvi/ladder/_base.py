@@ -18,7 +18,13 @@ from softcvi.targets import AbstractTarget
 
 
 class Answer(Protocol):
-    """What an attempt ends with: a ``FitResult``, or anything that offers the same."""
+    """What an attempt ends with: a ``FitResult``, or anything that offers the same.
+
+    Example:
+        >>> from softcvi.ladder import Answer, Attempt
+        >>> def effective_share(answer: Answer) -> float:
+        ...     return answer.verdict.ess_share
+    """
 
     status: str
     message: str
@@ -33,6 +39,10 @@ class Answer(Protocol):
     @property
     def verdict(self) -> Verdict:
         """Whether the draws of ``sample`` can be trusted."""
+
+    @property
+    def draws_are(self) -> str:
+        """Where the draws of ``sample`` come from."""
 
     @property
     def rank(self) -> tuple[int, float, float]:
@@ -99,6 +109,12 @@ class LadderState:
         reporter: Who is told of progress.
         ends: When the budget ends, on the clock of ``time.perf_counter``.
         attempts: Every attempt so far.
+
+    Example:
+        >>> from softcvi.ladder import AbstractRung, LadderState
+        >>> class Nothing(AbstractRung):
+        ...     def attempt(self, state: LadderState):
+        ...         return None  # does not apply
     """
 
     key: PRNGKeyArray

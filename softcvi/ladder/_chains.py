@@ -113,6 +113,11 @@ class ChainResult:
         )
 
     @property
+    def draws_are(self) -> str:
+        """Where the draws of ``sample`` come from."""
+        return "from chains (NUTS)"
+
+    @property
     def rank(self) -> tuple[int, float, float]:
         """The verdict, then the effective sample size."""
         return _LEVELS[self.verdict.level], self.chain.ess, -np.inf
@@ -142,7 +147,7 @@ class ChainResult:
             f"status     {self.status}: {self.message}",
             f"time       compilation and warm-up {self.seconds_compile:.1f} s, draws "
             f"{self.seconds_run:.1f} s",
-            "estimates  draws of the chains",
+            f"estimates  {self.draws_are}",
             "",
             *as_table(summarise(self.chain.draws), max_rows),
         ]

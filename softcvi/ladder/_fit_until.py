@@ -1,21 +1,19 @@
 """``fit_until``: a ladder of guides and chains up to an answer that can be trusted."""
 
-import dataclasses
 import time
 
 import jax
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
-from softcvi.diagnostics import Verdict
-from softcvi.fitting import AbstractReporter, FitResult, History, as_reporter
+from softcvi.fitting import AbstractReporter, as_reporter
 from softcvi.fitting._checks import check_count, check_target, checked_key
-from softcvi.ladder._base import AbstractRung, Answer, Attempt, LadderState
-from softcvi.ladder._chains import ChainDraws, ChainResult, Chains
+from softcvi.ladder._base import AbstractRung, Attempt, LadderState
+from softcvi.ladder._chains import Chains
 from softcvi.ladder._flow import Flow
 from softcvi.ladder._normal import AsPlaced, Simple
+from softcvi.ladder._result import LadderResult
 from softcvi.objectives import SoftCVI
-from softcvi.posterior import Posterior
-from softcvi.starts import Explore, InBestSpace, StartReport, suggest
+from softcvi.starts import Explore, InBestSpace, suggest
 from softcvi.targets import AbstractTarget
 
 DEFAULT_RUNGS: tuple[AbstractRung, ...] = (
@@ -25,121 +23,6 @@ DEFAULT_RUNGS: tuple[AbstractRung, ...] = (
     Flow("deeper spline flow", layers=8, width=64, particles=32, factor=2),
     Chains(),
 )
-
-
-@dataclasses.dataclass(eq=False)
-class LadderResult:
-    """The answer of ``fit_until``; it offers what a ``FitResult`` does.
-
-    Attributes:
-        attempts: Every attempt, in order.
-        start: What the start found about the posterior.
-        seconds_start: Time of the start.
-
-    Example:
-        >>> import jax, jax.numpy as jnp, softcvi
-        >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
-        >>> answer = softcvi.fit_until(jax.random.key(0), target, progress=False)
-        >>> answer.trusted, len(answer.attempts)
-        (True, 1)
-    """
-
-    attempts: list[Attempt]
-    start: StartReport
-    seconds_start: float
-
-    @property
-    def best(self) -> Attempt:
-        """The attempt that the answer is from: the accepted one, or the best."""
-        usable = [a for a in self.attempts if a.answer is not None]
-        return max(usable, key=lambda a: (a.accepted, _answer(a).rank))
-
-    @property
-    def answer(self) -> Answer:
-        """What that attempt ended with."""
-        return _answer(self.best)
-
-    @property
-    def trusted(self) -> bool:
-        """Whether the answer was accepted."""
-        return self.best.accepted
-
-    @property
-    def chain(self) -> ChainDraws | None:
-        """The chains' draws, if they are the answer."""
-        answer = self.answer
-        return answer.chain if isinstance(answer, ChainResult) else None
-
-    @property
-    def result(self) -> FitResult:
-        """The best fit of a guide."""
-        if not self._fits:
-            raise ValueError("rungs: none of those that were given fits a guide.")
-        return max(self._fits, key=lambda fit: fit.rank)
-
-    @property
-    def _fits(self) -> list[FitResult]:
-        answers = [attempt.answer for attempt in self.attempts]
-        return [answer for answer in answers if isinstance(answer, FitResult)]
-
-    @property
-    def verdict(self) -> Verdict:
-        """What the program thinks of the draws that ``sample`` gives."""
-        return self.answer.verdict
-
-    @property
-    def posterior(self) -> Posterior:
-        """The best guide as a posterior."""
-        return self.result.posterior if self._fits else self.answer.posterior
-
-    @property
-    def status(self) -> str:
-        """How the attempt of the answer ended."""
-        return self.answer.status
-
-    @property
-    def message(self) -> str:
-        """What happened, in words."""
-        return f"{self.best.name}: {self.answer.message}"
-
-    @property
-    def history(self) -> History:
-        """History of the answer's guide; empty for chains."""
-        return self.answer.history
-
-    @property
-    def seconds_compile(self) -> float:
-        """Time of compilation (and warm-up of chains), over all attempts."""
-        return sum(a.answer.seconds_compile for a in self.attempts if a.answer)
-
-    @property
-    def seconds_run(self) -> float:
-        """Time of training and chains, over all attempts."""
-        return sum(a.answer.seconds_run for a in self.attempts if a.answer)
-
-    def sample(self, key: PRNGKeyArray, n: int = 1000) -> dict[str, Array]:
-        """Draws of the answer, the ones that the verdict is about.
-
-        Args:
-            key: Random key.
-            n: Number of draws.
-        """
-        return self.answer.sample(key, n)
-
-    def summary(self, max_rows: int = 20) -> str:
-        """Each attempt in a line, then the summary of the answer.
-
-        Args:
-            max_rows: Parameters to list.
-        """
-        width = max(len(attempt.name) for attempt in self.attempts)
-        lines = [f"start {self.seconds_start:.1f} s: {self.start.description}"]
-        for attempt in self.attempts:
-            verdict = attempt.verdict
-            outcome = f"failed: {attempt.failure}" if verdict is None else str(verdict)
-            lines.append(f"{attempt.name:<{width}} {attempt.seconds:6.1f} s  {outcome}")
-        lines += ["", f"answer     {self.best.name}", self.answer.summary(max_rows)]
-        return "\n".join(lines)
 
 
 def fit_until(
@@ -242,11 +125,6 @@ def _try(rung: AbstractRung, state: LadderState) -> Attempt | None:
         seconds = time.perf_counter() - began
         name = type(rung).__name__
         return Attempt(name, seconds, failure=words, error=error)
-
-
-def _answer(attempt: Attempt) -> Answer:
-    assert attempt.answer is not None  # the caller has asked
-    return attempt.answer
 
 
 def _nothing_reached(attempts: list[Attempt]) -> Exception:
