@@ -14,7 +14,12 @@ from softcvi.adapters.numpyro._model import NumPyroTarget, from_numpyro
 from softcvi.adapters.numpyro._space import SiteSpace
 from softcvi.adapters.numpyro._svi import SoftCVILoss
 from softcvi.adapters.pymc._model import PyMCTarget, from_pymc
-from softcvi.adapters.stan._target import StanTarget, from_bridgestan, from_pystan
+from softcvi.adapters.stan._from_stan import (
+    from_bridgestan,
+    from_pystan,
+    from_stan,
+)
+from softcvi.adapters.stan._target import StanTarget
 
 __all__ = [
     "AskTellSession",
@@ -33,6 +38,7 @@ __all__ = [
     "from_numpyro",
     "from_pymc",
     "from_pystan",
+    "from_stan",
     "numpyro_guide",
     "posterior_predictive",
     "to_arviz",

@@ -1,5 +1,23 @@
 """Stan programs as targets."""
 
-from softcvi.adapters.stan._target import StanTarget, from_bridgestan, from_pystan
+from softcvi.adapters.stan._from_stan import (
+    AbstractEngine,
+    BridgeStan,
+    Httpstan,
+    from_bridgestan,
+    from_pystan,
+    from_stan,
+)
+from softcvi.adapters.stan._program import AbstractProgram
+from softcvi.adapters.stan._target import StanTarget
 
-__all__ = ["StanTarget", "from_bridgestan", "from_pystan"]
+__all__ = [
+    "AbstractEngine",
+    "AbstractProgram",
+    "BridgeStan",
+    "Httpstan",
+    "StanTarget",
+    "from_bridgestan",
+    "from_pystan",
+    "from_stan",
+]

@@ -1,236 +1,153 @@
-"""Stan models: log densities from compiled code, with names and constrained values."""
+"""The posterior of a Stan program as a target."""
 
-import asyncio
-import json
-import warnings
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Scalar
+from jaxtyping import Array, PRNGKeyArray, Scalar
 
-from softcvi.adapters._callable import CallbackTarget, from_callable
-from softcvi.adapters._extras import require
-from softcvi.adapters.stan._process import StanProcess
-from softcvi.targets import AbstractSpace, AbstractTarget, ModelSpace, Structure
-
-_THETA = "theta"
-
-
-class StanTarget(AbstractTarget):
-    """The posterior of a Stan model; made by ``from_bridgestan`` or ``from_pystan``.
-
-    The fit happens on Stan's unconstrained vector; draws come back by name in the
-    model's own coordinates, transformed parameters included.
-
-    Attributes:
-        density: The log density of the unconstrained vector.
-        constrain: Function from rows of unconstrained parameters to rows of all values,
-            on the host.
-        shapes: Name and shape of every variable, in the order of ``constrain``.
-
-    Example:
-        >>> import numpy as np
-        >>> from softcvi.adapters import from_bridgestan
-        >>> class Model:  # stands for a bridgestan.StanModel
-        ...     def param_unc_num(self):
-        ...         return 1
-        ...
-        ...     def param_names(self, include_tp=False, include_gq=False):
-        ...         return ["mu"]
-        ...
-        ...     def param_constrain(self, u, include_tp=False, include_gq=False):
-        ...         return u
-        ...
-        ...     def log_density(self, u):
-        ...         return float(-0.5 * u @ u)
-        >>> from_bridgestan(Model()).shapes
-        (('mu', ()),)
-    """
-
-    density: CallbackTarget
-    constrain: Callable = eqx.field(static=True)
-    shapes: tuple[tuple[str, tuple[int, ...]], ...] = eqx.field(static=True)
-    structure: Structure = eqx.field(static=True)
-    space: AbstractSpace
-    has_gradient: bool = eqx.field(static=True, default=False)
-
-    def log_density(self, particle: dict, data: Any = None) -> Scalar:
-        return self.density.log_density(particle)
-
-    def describe(self, x: dict) -> dict[str, Array]:
-        size = sum(int(np.prod(shape)) for _, shape in self.shapes)
-        dtype = jnp.result_type(float)
-        host = _Rows(self.constrain, size, np.dtype(dtype))
-        out = jax.ShapeDtypeStruct((size,), dtype)
-        flat = jax.pure_callback(host, out, x[_THETA], vmap_method="broadcast_all")
-        values, start = {}, 0
-        for name, shape in self.shapes:
-            stop = start + int(np.prod(shape))
-            # Stan lists matrices by column.
-            values[name] = jnp.reshape(flat[start:stop], shape, order="F")
-            start = stop
-        return values
+from softcvi.adapters._model_target import AbstractModelTarget
+from softcvi.adapters.stan._callbacks import log_density_of
+from softcvi.adapters.stan._groups import Groups, classify
+from softcvi.adapters.stan._host_call import host_call
+from softcvi.adapters.stan._program import AbstractProgram, Layout, Shapes
+from softcvi.adapters.stan._space import UNCONSTRAINED, StanSpace
+from softcvi.targets import Structure
 
 
-class _Rows:
-    """Applies a function of rows to a batch with any axes in front."""
+class StanTarget(AbstractModelTarget):
+    """The posterior of a Stan program; made by ``from_stan``.
 
-    def __init__(self, function: Callable, size: int, dtype: np.dtype):
-        self.function = function
-        self.size = size
-        self.dtype = dtype
-
-    def __call__(self, rows: Any) -> np.ndarray:
-        rows = np.asarray(rows, np.float64)
-        flat = rows.reshape(-1, rows.shape[-1])
-        out = np.asarray(self.function(flat), self.dtype)
-        return out.reshape(*rows.shape[:-1], self.size)
-
-
-def from_bridgestan(model: Any) -> StanTarget:
-    """The posterior of a BridgeStan model.
+    The fit happens on Stan's unconstrained vector, with Stan's gradients. Draws come
+    back by name in the model's own coordinates, with transformed parameters and
+    generated quantities; only ``log_lik`` and ``y_rep`` and the like are left to
+    ``log_likelihood`` and ``predict``. Log densities are those on the unconstrained
+    scale.
 
     Args:
-        model: A ``bridgestan.StanModel`` (anything with its ``log_density``,
-            ``param_unc_num``, ``param_names`` and ``param_constrain``).
-
-    Returns:
-        A target for ``softcvi.fit``; its log density is a callback to Stan's code.
+        program: The compiled program with its data.
+        data: Named data, for ArviZ.
+        types: Types of the parameters in the program, which help to go back from
+            draws in single precision.
+        seed: Seed of random generated quantities. They depend on it and on the draw.
 
     Example:
-        >>> import numpy as np
-        >>> from softcvi.adapters import from_bridgestan
-        >>> class Model:  # stands for bridgestan.StanModel("model.stan", data)
-        ...     def param_unc_num(self):
-        ...         return 1
-        ...     def param_names(self, **include):
-        ...         return ["sigma"]
-        ...     def log_density(self, theta_unc, propto=True, jacobian=True):
-        ...         return float(-0.5 * np.exp(theta_unc[0]) ** 2 + theta_unc[0])
-        ...     def param_constrain(self, theta_unc, **include):
-        ...         return np.exp(theta_unc)
-        >>> target = from_bridgestan(Model())
-        >>> float(target.describe({"theta": np.zeros(1, np.float32)})["sigma"])
+        >>> import jax.numpy as jnp
+        >>> from softcvi.adapters.stan import AbstractProgram, StanTarget
+        >>> class LogNormal(AbstractProgram):
+        ...     size = 1
+        ...     names = (("sigma",), (), ())
+        ...
+        ...     def log_density(self, rows):
+        ...         return -0.5 * rows[:, 0] ** 2
+        ...
+        ...     def log_density_and_gradient(self, rows):
+        ...         return self.log_density(rows), -rows
+        ...
+        ...     def constrain(self, rows, seeds):
+        ...         return np.exp(rows)
+        ...
+        ...     def unconstrain(self, parameters):
+        ...         return np.log(parameters)
+        >>> target = StanTarget(LogNormal())
+        >>> float(target.describe({"unconstrained": jnp.zeros(1)})["sigma"])
         1.0
     """
-    size = int(model.param_unc_num())
-    names = list(model.param_names(include_tp=True, include_gq=False))
 
-    def constrain(rows: Float[np.ndarray, "n d"]) -> list:
-        return [model.param_constrain(row, include_tp=True) for row in rows]
+    program: AbstractProgram = eqx.field(static=True)
+    layout: Layout = eqx.field(static=True)
+    groups: Groups = eqx.field(static=True)
+    data: Any = eqx.field(static=True)
+    seed: int = eqx.field(static=True)
+    value: Callable = eqx.field(static=True)
+    structure: Structure = eqx.field(static=True)
+    space: StanSpace
+    has_gradient: bool = eqx.field(static=True, default=True)
 
-    def log_density(rows: Float[np.ndarray, "n d"]) -> list[float]:
-        return [_unless_rejected(model, row) for row in rows]
+    def __init__(
+        self,
+        program: AbstractProgram,
+        data: Mapping[str, Any] | None = None,
+        *,
+        types: Mapping[str, str] | None = None,
+        seed: int = 0,
+    ):
+        parameters, transformed, generated = program.names
+        self.program = program
+        self.layout = Layout([*parameters, *transformed, *generated])
+        data = {} if data is None else data
+        self.groups = classify(dict(Layout(generated).shapes), data)
+        self.data = _Named(data)
+        self.seed = seed
+        self.value = log_density_of(program)
+        self.structure = Structure({UNCONSTRAINED: jnp.zeros(program.size)})
+        self.space = StanSpace(program, dict(types or {}))
+        self.has_gradient = True
 
-    return _target(log_density, constrain, _shapes(names), size)
+    @property
+    def shapes(self) -> Shapes:
+        """Name and shape of every variable of a draw."""
+        groups = (self.groups.log_likelihood, self.groups.predictive)
+        elsewhere = {name for group in groups for name in group.values()}
+        return tuple(item for item in self.layout.shapes if item[0] not in elsewhere)
 
+    @property
+    def rejections(self) -> int:
+        """Points so far at which the program gave no density, and counted as zero."""
+        return self.program.rejections
 
-def _unless_rejected(model: Any, row: Float[np.ndarray, " d"]) -> float:
-    try:
-        return model.log_density(row, propto=True, jacobian=True)
-    except RuntimeError:
-        # BridgeStan raises where Stan rejects a point: there is no density there.
-        return -np.inf
+    def log_density(self, particle: dict, data: Any = None) -> Scalar:
+        return self.value(particle[UNCONSTRAINED])
 
+    def describe(self, x: dict) -> dict[str, Array]:
+        vector = jnp.asarray(x[UNCONSTRAINED])
+        (flat,) = host_call(self._values, ((self._width,),), vector)
+        values = self.layout.split(flat)
+        return {name: values[name] for name, _ in self.shapes}
 
-def from_pystan(
-    program: Any, data: dict[str, Any] | None = None, *, optimize: bool = True
-) -> StanTarget:
-    """The posterior of a Stan program, compiled by PyStan's own compiler.
+    def observed_data(self) -> dict[str, np.ndarray]:
+        return {n: np.asarray(self.data.values[n]) for n in self.groups.observed}
 
-    Args:
-        program: A model from ``stan.build``, or the text of a Stan program, which
-            is then compiled here (a minute or so, kept for the next time).
-        data: Data of the program, if it is given as text.
-        optimize: Let the C++ compiler optimise: slower to build, faster to run.
+    def log_likelihood(self, x: dict) -> dict[str, Array]:
+        return self._generated(x, jnp.zeros(()), self.groups.log_likelihood)
 
-    Returns:
-        A target for ``softcvi.fit``; its log density is a callback to Stan's code.
+    def predict(self, key: PRNGKeyArray, x: dict) -> dict[str, Array]:
+        share = jax.random.uniform(key)
+        return self._generated(x, share, self.groups.predictive)
 
-    Example:
-        >>> from softcvi.adapters import from_pystan
-        >>> code = "parameters { real mu; } model { mu ~ normal(3, 1); }"
-        >>> target = from_pystan(code)  # doctest: +SKIP
-        >>> target.structure  # doctest: +SKIP
-        Structure(theta: (1,))
-    """
-    models = require("httpstan.models", "stan")
-    if isinstance(program, str):
-        name = models.calculate_model_name(program)
-        data = _plain(data or {})
-        _build(models, program, name, optimize)
-    else:
-        name, data = program.model_name, _plain(program.data)
-    process = StanProcess(name, data)
-    shapes = _computed(process.facts)
-    return _target(process.log_prob, process.constrain, shapes, process.facts["size"])
+    def _generated(self, x: dict, share: Scalar, names: dict[str, str]) -> dict:
+        """Generated quantities of a draw, random ones by a number between 0 and 1."""
+        if not names:
+            return {}
+        flat = self.space.flat(x)
+        given = jnp.append(flat, jnp.asarray(share, flat.dtype))
+        (out,) = host_call(self._values_again, ((self._width,),), given)
+        values = self.layout.split(out)
+        return {name: values[of] for name, of in names.items()}
 
+    @property
+    def _width(self) -> int:
+        return sum(len(block) for block in self.program.names)
 
-def _target(
-    log_density: Callable, constrain: Callable, shapes: list, size: int
-) -> StanTarget:
-    """A target from functions of rows of unconstrained parameters."""
+    def _values(self, x: np.ndarray) -> tuple[np.ndarray]:
+        rows = x.reshape(-1, x.shape[-1])
+        out = self.program.constrain(rows, np.full(len(rows), self.seed, np.uint64))
+        return (np.asarray(out).reshape(*x.shape[:-1], -1),)
 
-    def on_particles(particles: dict) -> np.ndarray:
-        return log_density(np.asarray(particles[_THETA], np.float64))
-
-    density = from_callable(on_particles, {_THETA: jnp.zeros(size)}, vectorized=True)
-    return StanTarget(
-        density=density,
-        constrain=constrain,
-        shapes=tuple(shapes),
-        structure=density.structure,
-        space=ModelSpace(),
-    )
-
-
-def _build(models: Any, program: str, name: str, optimize: bool) -> None:
-    try:
-        models.import_services_extension_module(name)
-    except KeyError:
-        level = "-O3" if optimize else "-O0"
-        args = [level, "-std=c++14", "-Wno-sign-compare", "-w"]
-        # On a thread of its own: a notebook already runs an event loop on this one.
-        with warnings.catch_warnings(), ThreadPoolExecutor(1) as pool:
-            warnings.simplefilter("ignore")
-            build = models.build_services_extension_module(program, args)
-            try:
-                pool.submit(asyncio.run, build).result()
-            except ValueError as error:
-                raise ValueError(
-                    f"program: the Stan compiler refused it: {error}"
-                ) from error
-
-
-def _plain(data: Any) -> dict[str, Any]:
-    """Data as JSON types, which is what httpstan's modules take."""
-
-    def convert(value: Any) -> Any:
-        return value.tolist() if hasattr(value, "tolist") else value
-
-    return json.loads(json.dumps(dict(data), default=convert))
+    def _values_again(self, given: np.ndarray) -> tuple[np.ndarray]:
+        flat = given.reshape(-1, given.shape[-1])
+        rows = self.space.unconstrained(flat[:, :-1])
+        # All digits of a number in single precision, and a few more.
+        seeds = (flat[:, -1] * 2**32).astype(np.uint64) + np.uint64(self.seed)
+        out = self.program.constrain(rows, seeds)
+        return (np.asarray(out).reshape(*given.shape[:-1], -1),)
 
 
-def _shapes(names: Sequence[str]) -> list[tuple[str, tuple[int, ...]]]:
-    """Shapes from names such as ``theta.1.2``, the last index of each the largest."""
-    shapes: dict[str, tuple[int, ...]] = {}
-    for full in names:
-        name, *index = full.split(".")
-        shapes[name] = tuple(int(i) for i in index)
-    return list(shapes.items())
+class _Named:
+    """Data that JAX compares by identity, where arrays could not be compared."""
 
-
-def _computed(facts: dict[str, Any]) -> list[tuple[str, tuple[int, ...]]]:
-    """Shapes without the generated quantities, which are listed last."""
-    kept, count = [], 0
-    for name, dims in zip(facts["names"], facts["dims"], strict=True):
-        if count >= facts["total"]:
-            break
-        kept.append((name, tuple(dims)))
-        count += int(np.prod(dims))
-    return kept
+    def __init__(self, values: Mapping[str, Any]):
+        self.values = dict(values)

@@ -1,0 +1,92 @@
+"""Programs evaluated by BridgeStan."""
+
+import zlib
+from typing import Any
+
+import numpy as np
+
+from softcvi.adapters.stan._program import AbstractProgram, Rows
+
+
+class BridgeStanProgram(AbstractProgram):
+    """A ``bridgestan.StanModel``, called row by row.
+
+    Args:
+        model: The model, or anything with its methods.
+    """
+
+    def __init__(self, model: Any):
+        self._model = model
+        self.size = int(model.param_unc_num())
+        counts, listed = [0], []
+        for wanted in ({}, {"include_tp": True}, {"include_tp": True, "include_gq": 1}):
+            names = model.param_names(**{k: bool(v) for k, v in wanted.items()})
+            listed.append(tuple(names[counts[-1] :]))
+            counts.append(len(names))
+        self.names = (listed[0], listed[1], listed[2])
+        self.rejections = 0
+        self.last_rejection = ""
+
+    def log_density(self, rows: Rows) -> np.ndarray:
+        values = np.full(len(rows), -np.inf)
+        for i, row in enumerate(_contiguous(rows)):
+            try:
+                value = self._model.log_density(row, propto=False, jacobian=True)
+            except RuntimeError as error:
+                self._note(error)
+            else:
+                values[i] = self._or_rejected(value)
+        return values
+
+    def log_density_and_gradient(self, rows: Rows) -> tuple[np.ndarray, Rows]:
+        rows = _contiguous(rows)
+        values, gradients = np.full(len(rows), -np.inf), np.zeros_like(rows)
+        for i, row in enumerate(rows):
+            try:
+                value, gradient = self._model.log_density_gradient(
+                    row, propto=False, jacobian=True
+                )
+            except RuntimeError as error:
+                self._note(error)
+            else:
+                values[i] = self._or_rejected(value)
+                if np.isfinite(values[i]):
+                    gradients[i] = gradient
+        return values, gradients
+
+    def constrain(self, rows: Rows, seeds: np.ndarray) -> np.ndarray:
+        rows = _contiguous(rows)
+        out = np.full((len(rows), sum(map(len, self.names))), np.nan)
+        include: dict[str, Any] = {"include_tp": True, "include_gq": True}
+        for i, row in enumerate(rows):
+            if self.names[2]:
+                bits = zlib.crc32(row.tobytes(), int(seeds[i]) & 0xFFFFFFFF)
+                include["rng"] = self._model.new_rng(bits)
+            try:
+                out[i] = self._model.param_constrain(row, **include)
+            except RuntimeError as error:
+                self._note(error)
+        return out
+
+    def unconstrain(self, parameters: np.ndarray) -> Rows:
+        out = np.full((len(parameters), self.size), np.nan)
+        for i, row in enumerate(_contiguous(parameters)):
+            try:
+                out[i] = self._model.param_unconstrain(row)
+            except RuntimeError as error:
+                self._note(error)
+        return out
+
+    def _or_rejected(self, value: float) -> float:
+        if np.isnan(value):
+            self._note("the log density is not a number")
+            return -np.inf
+        return value
+
+    def _note(self, reason: Any) -> None:
+        self.rejections += 1
+        self.last_rejection = str(reason)
+
+
+def _contiguous(rows: Rows) -> Rows:
+    return np.ascontiguousarray(rows, np.float64)

@@ -1,0 +1,167 @@
+"""From C++ to a shared library: compiled once, kept, safe with several processes."""
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from softcvi.adapters._extras import require
+from softcvi.adapters.stan._stanc import httpstan_folder, httpstan_version
+
+_SHIM = Path(__file__).with_name("shim.cpp")
+_FLAGS = (
+    "-std=c++17",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-w",
+    # Eigen would end the process where an assertion fails.
+    "-DNDEBUG",
+    "-DBOOST_DISABLE_ASSERTS",
+    "-DBOOST_PHOENIX_NO_VARIADIC_EXPRESSION",
+    # A tape for each thread, and the layout of strings in the libraries of the wheel.
+    "-DSTAN_THREADS",
+    "-D_REENTRANT",
+    "-D_GLIBCXX_USE_CXX11_ABI=0",
+)
+_LIBRARIES = ("sundials_cvodes", "sundials_idas", "sundials_kinsol")
+_LEVELS = {True: "-O2", False: "-O0"}
+
+
+def cache_folder() -> Path:
+    """Where compiled programs are kept: ``SOFTCVI_CACHE_DIR`` or the platform's folder.
+
+    Example:
+        >>> cache_folder().name
+        'stan'
+    """
+    given = os.environ.get("SOFTCVI_CACHE_DIR")
+    if given:
+        return Path(given) / "stan"
+    platformdirs = require("platformdirs", "stan")
+    return Path(platformdirs.user_cache_dir("softcvi", appauthor=False)) / "stan"
+
+
+def build(cpp: str, name: str, *, optimize: bool = True, progress: bool = True) -> Path:
+    """The shared library of a program, from the cache or compiled now.
+
+    Args:
+        cpp: What stanc wrote for the program.
+        name: Name of the program, for messages.
+        optimize: Let the C++ compiler optimise.
+        progress: Say on standard error that a compilation takes place.
+
+    Raises:
+        RuntimeError: If there is no C++ compiler, or if it fails.
+    """
+    filelock = require("filelock", "stan")
+    compiler = _compiler()
+    level = _LEVELS[optimize]
+    library = cache_folder() / f"{_digest(compiler, level, cpp)}.so"
+    if library.is_file():
+        return library
+    library.parent.mkdir(parents=True, exist_ok=True)
+    with filelock.FileLock(f"{library}.lock"):
+        # Another process may have built it while this one waited.
+        if library.is_file():
+            return library
+        if progress:
+            _say(f"Compiling {name} (about half a minute; kept in {library.parent})")
+        began = time.perf_counter()
+        _compile(compiler, level, cpp, library)
+        if progress:
+            _say(f"Compiled {name} in {time.perf_counter() - began:.0f} s")
+    return library
+
+
+def _compile(compiler: str, level: str, cpp: str, library: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=library.parent, prefix="build-") as temporary:
+        folder = Path(temporary)
+        source, model = folder / "model.cpp", folder / "model.o"
+        source.write_text(cpp)
+        wanted = [(source, model, level)]
+        shim = library.parent / f"shim-{_digest(compiler, _SHIM.read_text())}.o"
+        if not shim.is_file():
+            wanted.append((_SHIM, folder / "shim.o", "-O1"))
+        running = [
+            _start([compiler, *_FLAGS, o, *_includes(), "-c", str(s), "-o", str(out)])
+            for s, out, o in wanted
+        ]
+        for process in running:
+            _finish(process)
+        if not shim.is_file():
+            os.replace(folder / "shim.o", shim)
+        linked = folder / "model.so"
+        parts = [str(model), str(shim), "-o", str(linked)]
+        _finish(_start([compiler, "-shared", *parts, *_linking()]))
+        os.replace(linked, library)
+
+
+def _start(command: list[str]) -> subprocess.Popen:
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def _finish(process: subprocess.Popen) -> None:
+    said, _ = process.communicate()
+    if process.returncode != 0:
+        raise RuntimeError(
+            "program: the C++ compiler failed on it. The end of what it said:\n"
+            f"{said.strip()[-2000:]}"
+        )
+
+
+def _httpstan() -> Path:
+    folder = httpstan_folder()
+    assert folder is not None  # stanc of the same folder has run already
+    return folder
+
+
+def _includes() -> list[str]:
+    return [f"-I{_httpstan() / 'include'}"]
+
+
+def _linking() -> list[str]:
+    libraries = _httpstan() / "lib"
+    static = [str(libraries / f"lib{name}.a") for name in _LIBRARIES]
+    static.append(str(libraries / "libsundials_nvecserial.a"))
+    threads = ["-ltbb"] if sys.platform != "darwin" else ["-ltbb", "-ltbbmalloc"]
+    return [*static, f"-L{libraries}", *threads, f"-Wl,-rpath,{libraries}"]
+
+
+def _compiler() -> str:
+    for name in (os.environ.get("CXX"), "g++", "clang++", "c++"):
+        found = shutil.which(name.split()[0]) if name else None
+        if found:
+            return found
+    raise RuntimeError(
+        "program: Stan programs are compiled as C++, and no C++ compiler was found. "
+        "Install g++ or clang++ (Debian: apt install g++; conda: conda install gxx), "
+        "or name one in the environment variable CXX."
+    )
+
+
+def _digest(compiler: str, *texts: str) -> str:
+    """A name that changes with everything the result depends on."""
+    asked = subprocess.run(
+        [compiler, "--version"], capture_output=True, text=True, check=False
+    )
+    parts = (
+        *texts,
+        _SHIM.read_text(),
+        asked.stdout,
+        " ".join(_FLAGS),
+        httpstan_version(),
+        str(_httpstan()),
+        platform.machine(),
+    )
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,143 @@
+"""Programs in the syntax that Stan 2.33 removed, rewritten in today's.
+
+Old arrays (``real y[N];``, ``int[,] x``), ``<-`` for assignment, ``#`` for comments,
+``increment_log_prob`` and a few renamed functions. Only programs that the compiler
+refuses are rewritten, so that a pattern found by mistake does no harm.
+"""
+
+import re
+
+_TYPES = (
+    "int|real|complex|vector|row_vector|matrix|simplex|unit_vector|ordered|"
+    "positive_ordered|cholesky_factor_corr|cholesky_factor_cov|corr_matrix|cov_matrix"
+)
+_RENAMED = {
+    "integrate_ode": "integrate_ode_rk45",
+    "multiply_log": "lmultiply",
+    "binomial_coefficient_log": "lchoose",
+}
+_DENSITIES = (
+    "bernoulli|bernoulli_logit|binomial|binomial_logit|beta|beta_binomial|categorical|"
+    "categorical_logit|cauchy|chi_square|dirichlet|double_exponential|exponential|"
+    "gamma|inv_gamma|logistic|lognormal|multi_normal|multi_normal_cholesky|"
+    "multinomial|neg_binomial|neg_binomial_2|neg_binomial_2_log|normal|"
+    "ordered_logistic|pareto|poisson|poisson_log|student_t|uniform|von_mises|weibull|"
+    "lkj_corr|lkj_corr_cholesky|inv_wishart|wishart"
+)
+_DISCRETE = (
+    "bernoulli",
+    "binomial",
+    "beta_binomial",
+    "categorical",
+    "multinomial",
+    "neg_binomial",
+    "ordered_logistic",
+    "poisson",
+)
+
+
+def modernised(text: str) -> str:
+    """The program in current syntax; the same text if nothing was found.
+
+    Args:
+        text: A Stan program.
+
+    Example:
+        >>> modernised("data { int N; real y[N]; }")
+        'data { int N; array[N] real y; }'
+    """
+    code, kept = _without_comments(text)
+    code = code.replace("<-", "=")
+    code = _log_probabilities(code)
+    code = _argument_types(code)
+    code = _declarations(code)
+    return _with_comments(code, kept)
+
+
+def _without_comments(text: str) -> tuple[str, list[str]]:
+    """Comments and strings replaced by marks, so that no pattern matches in them."""
+    kept: list[str] = []
+
+    def keep(match: re.Match) -> str:
+        found = match.group(0)
+        if found.startswith("#") and not found.startswith("#include"):
+            found = "//" + found[1:]
+        kept.append(found)
+        return f"\x00{len(kept) - 1}\x00"
+
+    pattern = r'/\*.*?\*/|//[^\n]*|#[^\n]*|"[^"\n]*"'
+    return re.sub(pattern, keep, text, flags=re.DOTALL), kept
+
+
+def _with_comments(code: str, kept: list[str]) -> str:
+    return re.sub(r"\x00(\d+)\x00", lambda match: kept[int(match.group(1))], code)
+
+
+def _log_probabilities(code: str) -> str:
+    code = re.sub(r"\bincrement_log_prob\s*\(", "target += (", code)
+    code = re.sub(r"\bget_lp\s*\(\s*\)", "target()", code)
+    for old, new in _RENAMED.items():
+        code = re.sub(rf"\b{old}\s*\(", f"{new}(", code)
+
+    def suffixed(match: re.Match) -> str:
+        discrete = match.group(1).startswith(_DISCRETE)
+        return f"{match.group(1)}_{'lpmf' if discrete else 'lpdf'}("
+
+    # `normal_log(y, mu, sigma)` became `normal_lpdf(y | mu, sigma)`.
+    code = re.sub(rf"\b({_DENSITIES})_log\s*\(([^,()]+),", _first_bar, code)
+    return re.sub(rf"\b({_DENSITIES})_log\s*\((?!\s*\|)", suffixed, code)
+
+
+def _first_bar(match: re.Match) -> str:
+    discrete = match.group(1).startswith(_DISCRETE)
+    return f"{match.group(1)}_{'lpmf' if discrete else 'lpdf'}({match.group(2)} |"
+
+
+def _argument_types(code: str) -> str:
+    """``real[] x`` and ``int[,] x`` in the heads of functions."""
+
+    def replace(match: re.Match) -> str:
+        return f"array[{match.group(2)}] {match.group(1)} "
+
+    return re.sub(rf"\b({_TYPES})\s*\[([\s,]*)\]\s*(?=\w)", replace, code)
+
+
+def _declarations(code: str) -> str:
+    """``vector[K] beta[J, L];`` as ``array[J, L] vector[K] beta;``."""
+    start = re.compile(rf"(?<![\w\]])\b({_TYPES})\b(?!\s*\()")
+    out, position = [], 0
+    while match := start.search(code, position):
+        out.append(code[position : match.start()])
+        end = _skip(code, match.end(), "<", ">")
+        end = _skip(code, end, "[", "]")
+        name = re.compile(r"\s+(\w+)\s*(?=\[)").match(code, end)
+        if name is None:
+            out.append(code[match.start() : end])
+            position = end
+            continue
+        close = _skip(code, name.end(), "[", "]")
+        after = code[close:].lstrip()[:1]
+        if after not in (";", "=", "<"):
+            out.append(code[match.start() : end])
+            position = end
+            continue
+        sizes = code[name.end() : close]
+        out.append(f"array{sizes} {code[match.start() : end]} {name.group(1)}")
+        position = close
+    out.append(code[position:])
+    return "".join(out)
+
+
+def _skip(code: str, position: int, opening: str, closing: str) -> int:
+    """The position after a bracket and what it holds, if one opens here."""
+    begin = position
+    while begin < len(code) and code[begin].isspace():
+        begin += 1
+    if begin == len(code) or code[begin] != opening:
+        return position
+    depth = 0
+    for index in range(begin, len(code)):
+        depth += {opening: 1, closing: -1}.get(code[index], 0)
+        if depth == 0:
+            return index + 1
+    return position

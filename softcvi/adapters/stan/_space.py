@@ -1,0 +1,94 @@
+"""Stan's unconstrained space, and the way into it from named parameters."""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Scalar
+
+from softcvi.adapters.stan._host_call import host_call
+from softcvi.adapters.stan._program import AbstractProgram, Layout
+from softcvi.adapters.stan._rounding import exact
+from softcvi.targets import AbstractSpace, SpaceOfModel
+
+UNCONSTRAINED = "unconstrained"
+
+
+class StanSpace(AbstractSpace):
+    """The unconstrained vector of a Stan program, on which all densities are given.
+
+    Draws have the program's own names; ``from_model_and_log_det`` takes these too, so
+    that a point of the model can be a start. Its log Jacobian is zero, because log
+    densities of a Stan program are those of the unconstrained vector.
+
+    Args:
+        program: The program.
+        types: Types of its parameters by name, as far as they are known.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from softcvi.adapters.stan import AbstractProgram
+        >>> class LogNormal(AbstractProgram):
+        ...     size = 1
+        ...     names = (("sigma",), (), ())
+        ...
+        ...     def log_density(self, rows):
+        ...         return -0.5 * rows[:, 0] ** 2
+        ...
+        ...     def log_density_and_gradient(self, rows):
+        ...         return self.log_density(rows), -rows
+        ...
+        ...     def constrain(self, rows, seeds):
+        ...         return np.exp(rows)
+        ...
+        ...     def unconstrain(self, parameters):
+        ...         return np.log(parameters)
+        >>> space = StanSpace(LogNormal(), {})
+        >>> u, _ = space.from_model_and_log_det({"sigma": jnp.ones(())})
+        >>> u["unconstrained"].tolist()
+        [0.0]
+    """
+
+    program: AbstractProgram = eqx.field(static=True)
+    layout: Layout = eqx.field(static=True)
+    types: Any = eqx.field(static=True)
+
+    def __init__(self, program: AbstractProgram, types: dict[str, str]):
+        self.program = program
+        self.layout = Layout(program.names[0])
+        self.types = tuple(types.items())
+
+    def to_model_and_log_det(self, u: dict) -> tuple[dict, Scalar]:
+        return u, jnp.zeros(())
+
+    def from_model_and_log_det(self, x: dict) -> tuple[dict, Scalar]:
+        if UNCONSTRAINED in x:
+            return {UNCONSTRAINED: x[UNCONSTRAINED]}, jnp.zeros(())
+        (u,) = host_call(self._back, ((self.program.size,),), self.flat(x))
+        return {UNCONSTRAINED: u}, jnp.zeros(())
+
+    def flat(self, x: dict[str, Array]) -> Array:
+        """The parameters of one draw as a vector, in the program's order."""
+        missing = [name for name, _ in self.layout.shapes if name not in x]
+        if missing:
+            raise ValueError(
+                f"x: the program also has the parameters {', '.join(missing)}; give "
+                "all of them."
+            )
+        x = {name: jnp.asarray(x[name], float) for name, _ in self.layout.shapes}
+        return self.layout.join(x)
+
+    def unconstrained(self, parameters: np.ndarray) -> np.ndarray:
+        """Unconstrained vectors of rows of parameters, on the host."""
+        named = self.layout.split(parameters)
+        types = dict(self.types)
+        fixed = {name: exact(v, types.get(name, "")) for name, v in named.items()}
+        return self.program.unconstrain(self.layout.join_rows(fixed))
+
+    def _back(self, x: np.ndarray) -> tuple[np.ndarray]:
+        out = self.unconstrained(x.reshape(-1, x.shape[-1]))
+        return (out.reshape(*x.shape[:-1], -1),)
+
+    def stored(self) -> AbstractSpace:
+        return SpaceOfModel()

@@ -1,0 +1,107 @@
+"""The Stan compiler that the httpstan wheel ships."""
+
+import json
+import subprocess
+import tempfile
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from softcvi.adapters.stan._old_syntax import modernised
+from softcvi.adapters.stan._rounding import parameter_types
+from softcvi.adapters.stan._source import Source
+
+_EXTRA = "httpstan is not installed and is needed here: pip install 'softcvi[stan]'."
+
+
+class Input(NamedTuple):
+    """One variable of the data block: ``int``, ``real`` or another type, and its axes.
+
+    Example:
+        >>> Input("int", 1).dimensions
+        1
+    """
+
+    type: str
+    dimensions: int
+
+
+class Translation(NamedTuple):
+    """What stanc makes of a program: C++, the data it declares, its parameters' types.
+
+    Example:
+        >>> Translation("int main;", {"N": Input("int", 0)}, {}).inputs["N"].type
+        'int'
+    """
+
+    cpp: str
+    inputs: dict[str, Input]
+    types: dict[str, str]
+
+
+def httpstan_folder() -> Path | None:
+    """Where httpstan lies, or None. It is not imported: its files are all we need."""
+    spec = find_spec("httpstan")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return Path(spec.submodule_search_locations[0])
+
+
+def httpstan_version() -> str:
+    """Version of the installed httpstan."""
+    return version("httpstan")
+
+
+def translate(source: Source) -> Translation:
+    """Translate a program to C++; one in old syntax is rewritten first.
+
+    Args:
+        source: The program.
+
+    Raises:
+        ValueError: With stanc's own message, if it refuses the program.
+    """
+    first = _run(source, "--print-cpp")
+    if first.returncode != 0:
+        newer = modernised(source.text)
+        if newer == source.text:
+            raise ValueError(_refusal(source, first))
+        source = Source(newer, source.name, source.folder)
+        second = _run(source, "--print-cpp")
+        if second.returncode != 0:
+            # Of the two messages, the one about the program as the user wrote it.
+            raise ValueError(_refusal(source, first))
+        first = second
+    info = json.loads(_run(source, "--info").stdout)
+    inputs = {
+        name: Input(str(facts["type"]), int(facts.get("dimensions", 0)))
+        for name, facts in info["inputs"].items()
+    }
+    canonical = _run(source, "--print-canonical").stdout
+    return Translation(first.stdout, inputs, parameter_types(canonical))
+
+
+def _run(source: Source, *options: str) -> subprocess.CompletedProcess:
+    folder = httpstan_folder()
+    if folder is None:
+        raise ModuleNotFoundError(_EXTRA, name="httpstan")
+    with tempfile.TemporaryDirectory(prefix="softcvi-stan-") as temporary:
+        path = Path(temporary) / "model.stan"
+        path.write_text(source.text)
+        command = [
+            str(folder / "stanc"),
+            *options,
+            "--name=softcvi_stan_model",
+            f"--filename-in-msg={source.name}",
+        ]
+        if source.folder is not None:
+            command.append(f"--include-paths={source.folder}")
+        return subprocess.run(
+            [*command, str(path)], capture_output=True, text=True, check=False
+        )
+
+
+def _refusal(source: Source, answer: subprocess.CompletedProcess) -> str:
+    said = answer.stderr.strip() or answer.stdout.strip()
+    return f"program: the Stan compiler refused {source.name}:\n{said}"
