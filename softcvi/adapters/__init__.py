@@ -10,9 +10,10 @@ from softcvi.adapters._blackjax import VIAlgorithm, VIState, as_blackjax
 from softcvi.adapters._callable import CallbackTarget, from_callable
 from softcvi.adapters._predictive import posterior_predictive
 from softcvi.adapters.numpyro._guide import NumPyroGuide, numpyro_guide
-from softcvi.adapters.numpyro._model import NumPyroTarget, from_numpyro
+from softcvi.adapters.numpyro._model import from_numpyro
 from softcvi.adapters.numpyro._space import SiteSpace
 from softcvi.adapters.numpyro._svi import SoftCVILoss
+from softcvi.adapters.numpyro._target import NumPyroTarget
 from softcvi.adapters.pymc._model import PyMCTarget, from_pymc
 from softcvi.adapters.stan._from_stan import (
     from_bridgestan,

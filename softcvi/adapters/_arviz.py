@@ -124,17 +124,26 @@ def _of_model(target, draws, key, predictive: bool):
         n = len(next(iter(draws.values())))
         keys = jax.random.split(key, n)
         groups["posterior_predictive"] = over_draws(target.predict, keys, draws)
-    constant = {"observed_data": target.observed_data()}
+    constant = {
+        "observed_data": target.observed_data(),
+        "constant_data": target.constant_data(),
+    }
     return groups, constant, target.coords(), target.dims()
 
 
 def _tree(arviz_base, groups, constant, coords, dims, facts):
     data = {
-        group: {name: np.asarray(v)[None] for name, v in values.items()}
+        group: {_label(name): np.asarray(v)[None] for name, v in values.items()}
         for group, values in groups.items()
         if values
     }
-    data |= {group: values for group, values in constant.items() if values}
+    data |= {
+        group: {_label(name): value for name, value in values.items()}
+        for group, values in constant.items()
+        if values
+    }
+    dims = {_label(n): [_label(d) for d in names] for n, names in dims.items()}
+    coords = {_label(name): values for name, values in coords.items()}
     known = {name for values in data.values() for name in values}
     dims = {name: list(names) for name, names in dims.items() if name in known}
     used = {name for names in dims.values() for name in names}
@@ -144,6 +153,11 @@ def _tree(arviz_base, groups, constant, coords, dims, facts):
     if "sample_stats" in data:
         attrs["sample_stats"] = facts
     return arviz_base.from_dict(data, coords=coords, dims=dims, attrs=attrs)
+
+
+def _label(name: str) -> str:
+    """A name that a DataTree accepts: a slash is its separator of paths."""
+    return name.replace("/", ".")
 
 
 def _resampled(key: PRNGKeyArray, sample: ImportanceSample, n: int) -> ImportanceSample:

@@ -19,6 +19,17 @@ class AbstractModelTarget(AbstractTarget):
         """Observed values by site."""
         return {}
 
+    def constant_data(self) -> dict[str, np.ndarray]:
+        """Named arrays of the model that are neither latent nor observed."""
+        return {}
+
+    def prior(self, key: PRNGKeyArray) -> dict[str, Array]:
+        """One draw of all sites from the prior, observed ones included.
+
+        Empty where the prior is not known.
+        """
+        return {}
+
     def log_likelihood(self, x: Any) -> dict[str, Array]:
         """Pointwise log likelihood by observed site, for one draw."""
         return {}

@@ -7,7 +7,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from softcvi.adapters._model_target import AbstractModelTarget, over_draws
 from softcvi.adapters.numpyro._call import ModelCall
-from softcvi.adapters.numpyro._model import NumPyroTarget, predict
+from softcvi.adapters.numpyro._target import NumPyroTarget, predict
 from softcvi.posterior import Posterior
 
 

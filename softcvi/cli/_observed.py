@@ -18,7 +18,7 @@ def is_prior(target: AbstractTarget) -> bool:
         >>> is_prior(from_numpyro(model)), is_prior(from_numpyro(model, 1.0))
         (True, False)
     """
-    from softcvi.adapters.numpyro._model import NumPyroTarget
+    from softcvi.adapters.numpyro._target import NumPyroTarget
     from softcvi.adapters.numpyro._sites import find_sites
 
     if not isinstance(target, NumPyroTarget) or target.observed:

@@ -1,9 +1,10 @@
 """NumPyro: models, guides and a loss for its SVI."""
 
 from softcvi.adapters.numpyro._guide import NumPyroGuide, numpyro_guide
-from softcvi.adapters.numpyro._model import NumPyroTarget, from_numpyro
+from softcvi.adapters.numpyro._model import from_numpyro
 from softcvi.adapters.numpyro._space import SiteSpace
 from softcvi.adapters.numpyro._svi import SoftCVILoss
+from softcvi.adapters.numpyro._target import NumPyroTarget
 
 __all__ = [
     "NumPyroGuide",

@@ -160,14 +160,18 @@ def _needs_values(call: ModelCall) -> bool:
 
 
 def moving_sites(
-    call: ModelCall, latents: dict[str, dict], arrays_of: Callable[[dict], Any]
+    call: ModelCall,
+    latents: dict[str, dict],
+    arrays_of: Callable[[dict], Any],
+    names: tuple[str, ...] | None = None,
 ) -> tuple[str, ...]:
-    """Names of the latent sites with something that depends on other latent sites.
+    """Names of the sites with something that depends on latent sites.
 
     Args:
         call: The model.
-        latents: The sites to look at, with a value each.
+        latents: The latent sites, with a value each.
         arrays_of: What to look at, a pytree made from a site.
+        names: The sites to look at; the latent ones by default.
     """
     numpyro = require("numpyro", "numpyro")
     found: list[str] = []
@@ -179,7 +183,7 @@ def moving_sites(
             substitute(values),
             lambda m: numpyro.handlers.substitute(m, substitute_fn=draw_improper),
         )
-        for name in values:
+        for name in values if names is None else names:
             leaves = jax.tree_util.tree_leaves(arrays_of(trace[name]))
             if any(isinstance(leaf, batched) for leaf in leaves):
                 found.append(name)
@@ -189,6 +193,11 @@ def moving_sites(
     if values:
         jax.eval_shape(jax.vmap(run), values)  # traced, not computed
     return tuple(found)
+
+
+def is_in_loop(site: dict) -> bool:
+    """Whether a site lies inside ``numpyro.contrib.control_flow.scan``."""
+    return bool(site.get("_control_flow_done", False))
 
 
 def draw_improper(site: dict) -> Any:

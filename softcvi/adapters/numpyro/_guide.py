@@ -11,8 +11,8 @@ from jaxtyping import Array, PRNGKeyArray, PyTree, Scalar
 from softcvi.adapters._extras import require
 from softcvi.adapters.numpyro._call import ModelCall, substitute
 from softcvi.adapters.numpyro._match import check_guide_class, check_names, is_delta
-from softcvi.adapters.numpyro._model import NumPyroTarget
 from softcvi.adapters.numpyro._params import constrained, split_params
+from softcvi.adapters.numpyro._target import NumPyroTarget
 from softcvi.guides import AbstractGuide
 from softcvi.targets import AbstractSpace, Structure
 

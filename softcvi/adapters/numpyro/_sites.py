@@ -4,14 +4,19 @@ import warnings
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from softcvi._compile import rarely_run
 from softcvi.adapters._extras import require
 from softcvi.adapters.numpyro._call import ModelCall, draw_improper
+from softcvi.adapters.numpyro._handlers import drawn_if_improper, whole_plates
 from softcvi.adapters.numpyro._match import latent_names
+from softcvi.adapters.numpyro._observed import (
+    check_shapes,
+    check_values,
+    refuse_forgotten_data,
+)
 
 
 class Sites(eqx.Module):
@@ -22,21 +27,26 @@ class Sites(eqx.Module):
         latents: The latent sites.
         observed: Observed sites with data, so without ``factor`` statements.
         subsampled: Names of the plates that subsample.
+        warnings: What is suspicious about the model, and speaks against an answer.
     """
 
     trace: dict[str, dict]
     latents: dict[str, dict]
     observed: dict[str, dict]
     subsampled: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def latent_sites(call: ModelCall) -> dict[str, dict]:
+    """The latent sites of a model that has been checked before."""
+    trace = _run_once(call)
+    return {name: trace[name] for name in latent_names(trace)}
 
 
 def find_sites(call: ModelCall) -> Sites:
-    """Run the model once on a prior draw and sort its sites."""
-    try:
-        trace = _compiled_prior_draw(call)
-    except Exception:
-        # What cannot be compiled may still run, and an error then names its line.
-        trace = _prior_draw(call)
+    """Run the model once on a prior draw, sort its sites and check them."""
+    trace = _run_once(call)
+    _refuse_mutable(trace)
     samples = {n: s for n, s in trace.items() if s["type"] == "sample"}
     latents = {name: samples[name] for name in latent_names(trace)}
     if not latents:
@@ -48,15 +58,46 @@ def find_sites(call: ModelCall) -> Sites:
         for name, site in trace.items()
         if site["type"] == "plate" and _subsamples(site)
     )
-    sites = Sites(
-        trace=trace,
-        latents=latents,
-        observed={n: s for n, s in samples.items() if _is_data(s)},
-        subsampled=subsampled,
-    )
-    _check_observed(sites.observed)
+    observed = {n: s for n, s in samples.items() if _is_data(s)}
+    if not any(site["is_observed"] for site in samples.values()):
+        refuse_forgotten_data(call, latents)
+    whole = _whole_samples(call) if subsampled else samples
+    sites = Sites(trace, latents, observed, subsampled, check_shapes(whole))
+    check_values(observed)
     _check_subsampling(sites)
     return sites
+
+
+def _refuse_mutable(trace: dict[str, dict]) -> None:
+    names = [name for name, site in trace.items() if site["type"] == "mutable"]
+    if names:
+        raise ValueError(
+            f"model: {names} are mutable state (numpyro.mutable, or a module with "
+            "batch statistics), which every evaluation of the density would change. "
+            "Freeze it: flax_module(..., mutable=[]), nnx_module of a model in "
+            "evaluation mode, or pass the state as an argument of the model."
+        )
+
+
+def _run_once(call: ModelCall) -> dict[str, dict]:
+    try:
+        return _compiled_prior_draw(call)
+    except Exception:
+        # What cannot be compiled may still run, and an error then names its line.
+        return _prior_draw(call)
+
+
+def _whole_samples(call: ModelCall) -> dict[str, dict]:
+    """The sample sites with all the data of every plate, as the verdict uses them."""
+    found: dict[str, dict] = {}
+
+    def run(call: ModelCall) -> int:
+        trace = call.trace(whole_plates, drawn_if_improper)
+        found.update({n: s for n, s in trace.items() if s["type"] == "sample"})
+        return 0
+
+    eqx.filter_eval_shape(run, call)  # shapes are enough
+    return found
 
 
 def _prior_draw(call: ModelCall) -> dict[str, dict]:
@@ -108,33 +149,6 @@ def _is_data(site: dict) -> bool:
 def _subsamples(site: dict) -> bool:
     size, subsample_size = site["args"][:2]
     return subsample_size is not None and subsample_size < size
-
-
-def _check_observed(observed: dict[str, dict]) -> None:
-    for name, site in observed.items():
-        value = site["value"]
-        if isinstance(value, jax.core.Tracer):
-            continue
-        value = np.asarray(value)
-        if value.dtype.kind != "f" or not np.any(np.isnan(value)):
-            continue
-        # A masked NaN does no harm: its log density is replaced, not computed away.
-        if np.all(np.isfinite(np.asarray(_masked_log_prob(site)))):
-            continue
-        raise ValueError(
-            f"model: the observed site '{name}' has {int(np.isnan(value).sum())} NaN "
-            f"among {value.size} values, so the log density is finite nowhere. "
-            "Drop these data, or mask them: with numpyro.handlers.mask(mask=~isnan)."
-        )
-
-
-def _masked_log_prob(site: dict) -> Any:
-    numpyro = require("numpyro", "numpyro")
-    with warnings.catch_warnings():
-        # NumPyro warns of NaN without saying where; our error names the site.
-        warnings.simplefilter("ignore")
-        log_prob = site["fn"].log_prob(jnp.asarray(site["value"]))
-    return numpyro.distributions.util.scale_and_mask(log_prob, site["scale"])
 
 
 def _check_subsampling(sites: Sites) -> None:

@@ -8,7 +8,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Scalar
 
 from softcvi.adapters._extras import require
-from softcvi.adapters.numpyro._call import ModelCall, moving_sites
+from softcvi.adapters.numpyro._call import (
+    ModelCall,
+    is_in_loop,
+    moving_sites,
+    substitute,
+)
 from softcvi.adapters.numpyro._decentre import standardising
 from softcvi.targets import AbstractSpace, SpaceOfModel
 
@@ -63,12 +68,15 @@ class DynamicSpace(AbstractSpace):
         offsets: Smallest value of each discrete site.
         names: Names of the latent sites.
         decentred: Names of the sites that are fitted in standardised coordinates.
+        looped: Transforms of the sites inside ``scan``, whose values are not at hand
+            while the loop runs; they are the same for every value of other sites.
     """
 
     call: ModelCall
     offsets: dict[str, Any]
     names: tuple[str, ...] = eqx.field(static=True)
     decentred: tuple[str, ...] = eqx.field(static=True, default=())
+    looped: dict[str, Any] = eqx.field(default_factory=dict)
 
     def stored(self) -> SpaceOfModel:
         return SpaceOfModel(self.decentred)
@@ -83,11 +91,18 @@ class DynamicSpace(AbstractSpace):
         numpyro = require("numpyro", "numpyro")
         out: dict[str, Any] = {}
         total = jnp.zeros(())
+        for name, transform in self.looped.items():
+            out[name], log_det = move(transform, jnp.asarray(values[name]))
+            total = total + log_det
+        of_model = out if sign > 0 else values
+        in_loops = {name: of_model[name] for name in self.looped}
 
         def fix(site: dict) -> Any:
             nonlocal total
             name = site["name"]
             if site["type"] != "sample" or name not in self.names:
+                return None
+            if name in self.looped:
                 return None
             value = jnp.asarray(values[name])
             if name in self.offsets:
@@ -101,8 +116,11 @@ class DynamicSpace(AbstractSpace):
                 total = total + log_det
             return out[name] if sign > 0 else value
 
-        self.call.trace(lambda m: numpyro.handlers.substitute(m, substitute_fn=fix))
-        return out, total
+        self.call.trace(
+            substitute(in_loops),
+            lambda m: numpyro.handlers.substitute(m, substitute_fn=fix),
+        )
+        return {name: out[name] for name in self.names}, total
 
 
 def transform_of(site: dict) -> Any:
@@ -141,7 +159,8 @@ def make_space(
         return None if site["name"] in offsets else transform_of(site)
 
     if decentred or moving_sites(call, latents, transform_if_continuous):
-        return DynamicSpace(call, offsets, tuple(latents), decentred)
+        looped = {n: t for n, t in transforms.items() if is_in_loop(latents[n])}
+        return DynamicSpace(call, offsets, tuple(latents), decentred, looped)
     return SiteSpace(transforms, offsets)
 
 

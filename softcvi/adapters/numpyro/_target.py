@@ -1,0 +1,235 @@
+"""The posterior of a NumPyro model as a target."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray, Scalar
+
+from softcvi.adapters._extras import require
+from softcvi.adapters._model_target import AbstractModelTarget
+from softcvi.adapters.numpyro._call import ModelCall, substitute
+from softcvi.adapters.numpyro._handlers import (
+    as_it_is,
+    drawn_if_improper,
+    redrawn,
+    whole_plates,
+)
+from softcvi.adapters.numpyro._params import constrained
+from softcvi.adapters.numpyro._sites import (
+    dims_of,
+    latent_sites,
+)
+from softcvi.adapters.numpyro._space import DynamicSpace, make_space
+from softcvi.targets import AbstractSpace, SpaceOfModel, Structure
+
+# A standardised variable whose posterior is narrower than this is known from the data
+# rather than from its prior, and its centred twin is the more nearly normal one.
+_INFORMED_SPREAD = 0.5
+
+
+class NumPyroTarget(AbstractModelTarget):
+    """The posterior of a NumPyro model; made by ``from_numpyro``.
+
+    Attributes:
+        call: The model and its arguments; arrays among them are leaves, so targets
+            that differ in their data only share one compiled program.
+        params: Unconstrained values of ``numpyro.param`` sites, which ``fit`` trains.
+        discrete_sizes: Number of values of each discrete site.
+        observed: Names of the observed sites.
+        subsampled: Names of the plates that subsample their data.
+        constants: Names of the deterministic sites that no latent has an effect on:
+            they are not part of the draws.
+        notes: What the adapter has decided, for people.
+        warned: What is suspicious about the model (``model_warnings``).
+
+    Example:
+        >>> import jax.numpy as jnp, numpyro, numpyro.distributions as dist
+        >>> from softcvi.adapters import from_numpyro
+        >>> def model(y):
+        ...     mu = numpyro.sample("mu", dist.Normal(0, 5))
+        ...     numpyro.sample("y", dist.Normal(mu, 1), obs=y)
+        >>> from_numpyro(model, jnp.ones(3)).observed
+        ('y',)
+    """
+
+    call: ModelCall
+    structure: Structure = eqx.field(static=True)
+    space: AbstractSpace
+    params: dict[str, Any]
+    param_transforms: dict[str, Any]
+    has_gradient: bool = eqx.field(static=True)
+    discrete_sizes: dict[str, int] = eqx.field(static=True)
+    observed: tuple[str, ...] = eqx.field(static=True)
+    subsampled: tuple[str, ...] = eqx.field(static=True)
+    constants: tuple[str, ...] = eqx.field(static=True)
+    notes: tuple[str, ...] = eqx.field(static=True)
+    warned: tuple[str, ...] = eqx.field(static=True)
+
+    @property
+    def model_warnings(self) -> tuple[str, ...]:
+        return self.warned
+
+    def model_parameters(self) -> dict[str, Any]:
+        return self._constrained_params()
+
+    def log_density(self, particle: dict, data: Any = None) -> Scalar:
+        x, log_det = self.space.to_model_and_log_det(particle)
+        trace = self._trace(x, key=data)
+        numpyro = require("numpyro", "numpyro")
+        total = jnp.zeros(())
+        for site in trace.values():
+            if site["type"] == "sample":
+                log_prob = _log_prob(site)
+                log_prob = numpyro.distributions.util.scale_and_mask(
+                    log_prob, site["scale"]
+                )
+                total = total + jnp.sum(log_prob)
+        return total + log_det
+
+    def initial_particle(self, key: PRNGKeyArray) -> dict[str, Array]:
+        site_key, fallback_key = jax.random.split(key)
+        trace = self.call.trace(
+            substitute(self._constrained_params()),
+            whole_plates if self.subsampled else as_it_is,
+            drawn_if_improper,
+            key=site_key,
+        )
+        x = {name: trace[name]["value"] for name in self.structure.like}
+        u, _ = self.space.from_model_and_log_det(x)
+        spread = super().initial_particle(fallback_key)
+        # Extreme draws of wide priors land on the boundary of their support.
+        return {
+            name: jnp.where(jnp.isfinite(u[name]), u[name], spread[name])
+            if jnp.issubdtype(spread[name].dtype, jnp.floating)
+            else u[name].astype(spread[name].dtype)
+            for name in spread
+        }
+
+    def recentred(self, spread: dict[str, Array]) -> "NumPyroTarget | None":
+        if not isinstance(self.space, DynamicSpace):
+            return None
+        kept = tuple(
+            name
+            for name in self.space.decentred
+            if np.exp(np.mean(np.log(spread[name]))) > _INFORMED_SPREAD
+        )
+        if kept == self.space.decentred:
+            return None
+        return self.in_space(SpaceOfModel(kept))
+
+    def in_space(self, space: AbstractSpace) -> "NumPyroTarget":
+        if isinstance(space, SpaceOfModel):
+            latents = latent_sites(self.call)
+            offsets = getattr(self.space, "offsets", {})
+            space = make_space(self.call, latents, offsets, space.decentred)
+        return dataclasses.replace(self, space=space)
+
+    def describe(self, x: dict) -> dict[str, Array]:
+        trace = self._trace(x)
+        derived = {
+            name: site["value"]
+            for name, site in trace.items()
+            if site["type"] == "deterministic" and name not in self.constants
+        }
+        return {**self._latents_of(x), **derived}
+
+    def num_values(self) -> dict[str, int]:
+        return self.discrete_sizes
+
+    def draw_data(self, key: PRNGKeyArray) -> Any:
+        return key if self.subsampled else None
+
+    def trainable(self) -> "NumPyroTarget":
+        frozen = jax.tree_util.tree_map(lambda _: False, self)
+        params = jax.tree_util.tree_map(eqx.is_inexact_array, self.params)
+        return eqx.tree_at(
+            lambda t: t.params, frozen, params, is_leaf=lambda leaf: leaf is None
+        )
+
+    def observed_data(self) -> dict[str, np.ndarray]:
+        trace = self._prior_trace()
+        return {name: np.asarray(trace[name]["value"]) for name in self.observed}
+
+    def constant_data(self) -> dict[str, np.ndarray]:
+        trace = self._prior_trace()
+        return {name: np.asarray(trace[name]["value"]) for name in self.constants}
+
+    def prior(self, key: PRNGKeyArray) -> dict[str, Array]:
+        trace = self._prior_trace(key, redrawn)
+        shown = ("sample", "deterministic")
+        return {
+            name: site["value"]
+            for name, site in trace.items()
+            if site["type"] in shown and name not in self.constants
+        }
+
+    def log_likelihood(self, x: dict) -> dict[str, Array]:
+        trace = self._trace(self._latents_of(x))
+        return {name: _log_prob(trace[name]) for name in self.observed}
+
+    def predict(self, key: PRNGKeyArray, x: dict) -> dict[str, Array]:
+        return predict(self, self.call, key, x)
+
+    def dims(self) -> dict[str, list[str]]:
+        trace = self._prior_trace()
+        return {
+            name: dims_of(site)
+            for name, site in trace.items()
+            if site["type"] in ("sample", "deterministic")
+        }
+
+    def coords(self) -> dict[str, np.ndarray]:
+        trace = self._prior_trace()
+        return {
+            name: np.arange(site["args"][0])
+            for name, site in trace.items()
+            if site["type"] == "plate"
+        }
+
+    def _prior_trace(
+        self, key: PRNGKeyArray | None = None, change: Callable = as_it_is
+    ) -> dict[str, dict]:
+        return self.call.trace(
+            change,
+            substitute(self._constrained_params()),
+            whole_plates,
+            drawn_if_improper,
+            key=key,
+        )
+
+    def _trace(self, x: dict, key: PRNGKeyArray | None = None) -> dict[str, dict]:
+        values = {**self._latents_of(x), **self._constrained_params()}
+        # A key means one step on a mini-batch; otherwise plates hold all their data.
+        whole = whole_plates if self.subsampled and key is None else as_it_is
+        return self.call.trace(substitute(values), whole, key=key)
+
+    def _latents_of(self, x: dict) -> dict[str, Any]:
+        return {name: x[name] for name in self.structure.like}
+
+    def _constrained_params(self) -> dict[str, Any]:
+        return constrained(self.params, self.param_transforms)
+
+
+def predict(
+    target: NumPyroTarget, call: ModelCall, key: PRNGKeyArray, x: dict
+) -> dict[str, Array]:
+    """One run of a model with latents fixed and the observed sites drawn anew."""
+    numpyro = require("numpyro", "numpyro")
+    values = {**target._latents_of(x), **target._constrained_params()}
+    args, kwargs = call.arguments()
+    model = numpyro.handlers.substitute(redrawn(call.model), values)
+    model = whole_plates(model) if target.subsampled else model
+    trace = numpyro.handlers.trace(numpyro.handlers.seed(model, key))
+    sites = trace.get_trace(*args, **kwargs)
+    return {name: sites[name]["value"] for name in target.observed if name in sites}
+
+
+def _log_prob(site: dict) -> Array:
+    if site["intermediates"]:
+        return site["fn"].log_prob(site["value"], site["intermediates"])
+    return site["fn"].log_prob(site["value"])
