@@ -14,7 +14,8 @@ from softcvi.adapters.numpyro._model import from_numpyro
 from softcvi.adapters.numpyro._space import SiteSpace
 from softcvi.adapters.numpyro._svi import SoftCVILoss
 from softcvi.adapters.numpyro._target import NumPyroTarget
-from softcvi.adapters.pymc._model import PyMCTarget, from_pymc
+from softcvi.adapters.pymc._model import from_pymc
+from softcvi.adapters.pymc._target import PyMCTarget
 from softcvi.adapters.stan._from_stan import (
     from_bridgestan,
     from_pystan,

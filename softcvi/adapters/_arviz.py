@@ -20,6 +20,7 @@ def to_arviz(
     draws: Mapping[str, Any] | None = None,
     corrected: bool = False,
     predictive: bool = True,
+    prior: bool = False,
     coords: dict[str, Any] | None = None,
     dims: dict[str, list[str]] | None = None,
 ):
@@ -27,9 +28,10 @@ def to_arviz(
 
     Groups: ``posterior``; ``sample_stats`` with ``log_p``, ``log_q``, ``log_weight``
     (Pareto smoothed, normalised) and the attribute ``khat``; for a model of
-    ``from_numpyro`` or ``from_pymc`` also ``log_likelihood``, ``posterior_predictive``
-    and ``observed_data``, with dimensions named after the plates. All draws are one
-    chain: they are independent.
+    ``from_numpyro`` or ``from_pymc`` also ``log_likelihood``,
+    ``posterior_predictive``, ``observed_data`` and ``constant_data``, with dimensions
+    named after plates or ``dims``. All draws are one chain: they are independent. A
+    slash in a name (``handlers.scope``) becomes a dot.
 
     Args:
         posterior: A fitted posterior (a ``FitResult`` works too). Without its target
@@ -41,6 +43,8 @@ def to_arviz(
         corrected: Resample the draws by their weights. ``log_p`` and ``log_q`` then
             belong to the resampled draws.
         predictive: Whether to draw replicates of the data.
+        prior: Whether to draw from the prior too: the groups ``prior`` and
+            ``prior_predictive``.
         coords: Coordinates that replace or add to those of the model.
         dims: Names of dimensions that replace or add to those of the model.
 
@@ -61,7 +65,8 @@ def to_arviz(
     draw_key, resample_key, data_key = jax.random.split(key, 3)
     target = posterior.target
     if draws is not None:
-        return _of_given(arviz_base, target, draws, data_key, predictive, coords, dims)
+        more = _of_model(target, draws, data_key, predictive, prior)
+        return _of_given(arviz_base, draws, more, coords, dims)
     if target is None:
         if corrected:
             raise ValueError(
@@ -86,7 +91,7 @@ def to_arviz(
         },
     }
     more, constant, model_coords, model_dims = _of_model(
-        target, sample.draws, data_key, predictive
+        target, sample.draws, data_key, predictive, prior
     )
     groups |= more
     facts = {"khat": khat, "log_evidence": sample.log_evidence}
@@ -100,11 +105,9 @@ def to_arviz(
     )
 
 
-def _of_given(arviz_base, target, draws, key, predictive, coords, dims):
+def _of_given(arviz_base, draws, more, coords, dims):
     """A tree of draws that came from elsewhere, with what the model says of them."""
-    groups, constant, model_coords, model_dims = _of_model(
-        target, draws, key, predictive
-    )
+    groups, constant, model_coords, model_dims = more
     return _tree(
         arviz_base,
         {"posterior": draws, **groups},
@@ -115,19 +118,20 @@ def _of_given(arviz_base, target, draws, key, predictive, coords, dims):
     )
 
 
-def _of_model(target, draws, key, predictive: bool):
+def _of_model(target, draws, key, predictive: bool, prior: bool):
     """Groups of draws, constant groups, coordinates and dimensions of a model."""
     if not isinstance(target, AbstractModelTarget):
         return {}, {}, {}, {}
+    data_key, prior_key = jax.random.split(key)
     groups = {"log_likelihood": over_draws(target.log_likelihood, draws)}
+    seen = target.observed_data()
     if predictive:
-        n = len(next(iter(draws.values())))
-        keys = jax.random.split(key, n)
-        groups["posterior_predictive"] = over_draws(target.predict, keys, draws)
-    constant = {
-        "observed_data": target.observed_data(),
-        "constant_data": target.constant_data(),
-    }
+        groups["posterior_predictive"] = target.predict_draws(data_key, draws)
+    if prior:
+        drawn = target.prior_draws(prior_key, len(next(iter(draws.values()))))
+        groups["prior"] = {n: v for n, v in drawn.items() if n not in seen}
+        groups["prior_predictive"] = {n: v for n, v in drawn.items() if n in seen}
+    constant = {"observed_data": seen, "constant_data": target.constant_data()}
     return groups, constant, target.coords(), target.dims()
 
 

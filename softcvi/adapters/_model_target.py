@@ -38,6 +38,17 @@ class AbstractModelTarget(AbstractTarget):
         """One replicate of the observed sites, for one draw."""
         return {}
 
+    def predict_draws(
+        self, key: PRNGKeyArray, draws: dict[str, Array]
+    ) -> dict[str, Array]:
+        """A replicate of the observed sites for each of many draws."""
+        n = jax.tree_util.tree_leaves(draws)[0].shape[0]
+        return over_draws(self.predict, jax.random.split(key, n), draws)
+
+    def prior_draws(self, key: PRNGKeyArray, n: int) -> dict[str, Array]:
+        """Draws of all sites from the prior, observed ones included."""
+        return over_draws(self.prior, jax.random.split(key, n))
+
     def dims(self) -> dict[str, list[str]]:
         """Names of the dimensions of each site, as far as the model names them."""
         return {}

@@ -23,7 +23,7 @@ def posterior_predictive(
 
     Args:
         key: Random key.
-        posterior: A posterior fitted to a NumPyro model.
+        posterior: A posterior fitted to a NumPyro or PyMC model.
         *args: Other arguments for the model, for example new predictors; by default
             those of the fit.
         n: Number of draws.
@@ -54,10 +54,13 @@ def posterior_predictive(
         )
     draw_key, data_key = jax.random.split(key)
     draws = posterior.sample(draw_key, n) if draws is None else draws
-    keys = jax.random.split(data_key, jax.tree_util.tree_leaves(draws)[0].shape[0])
     if not (args or kwargs):
-        return over_draws(target.predict, keys, draws)
+        return target.predict_draws(data_key, draws)
     if not isinstance(target, NumPyroTarget):
-        raise TypeError("args: other arguments are for NumPyro models only.")
+        raise TypeError(
+            "args: other arguments are for NumPyro models only. For a PyMC model use "
+            "pm.set_data, and pm.sample_posterior_predictive on the draws."
+        )
+    keys = jax.random.split(data_key, jax.tree_util.tree_leaves(draws)[0].shape[0])
     call = ModelCall(target.call.model, args, kwargs)
     return over_draws(lambda k, x: predict(target, call, k, x), keys, draws)

@@ -10,6 +10,8 @@ from softcvi.adapters import from_pymc
 from tests.adapters.conftest import EFFECTS, ERRORS, assert_like_nuts
 
 pm = pytest.importorskip("pymc")
+# Says how PyTensor was installed; nothing here needs to be fast.
+pytestmark = pytest.mark.filterwarnings("ignore:PyTensor could not link")
 
 
 @pytest.fixture(scope="module")
@@ -85,3 +87,162 @@ def test_a_data_container_is_read_at_the_call():
 def test_another_object_is_refused():
     with pytest.raises(TypeError, match="expected a pymc"):
         from_pymc(lambda: None)
+
+
+@pytest.fixture(scope="module")
+def groups():
+    """Non-centred by the adapter, with data containers and constants."""
+    rng = np.random.default_rng(0)
+    with pm.Model(coords={"group": list("abcd")}) as groups:
+        x = pm.Data("x", np.ones(4), dims="group")
+        mu = pm.Normal("mu")
+        tau = pm.HalfNormal("tau")
+        theta = pm.Normal("theta", mu * x, tau, dims="group")
+        factor = tau * np.array([[1.0, 0.0], [0.5, 2.0]])
+        pm.MvNormal("pairs", mu * np.ones(2), chol=factor, shape=(3, 2))
+        scale = pm.HalfCauchy("scale", tau)
+        pm.Deterministic("number", pm.math.sum(x))
+        pm.Normal("y", theta, scale, observed=rng.normal(size=4), dims="group")
+    return groups
+
+
+@pytest.fixture(scope="module")
+def grouped(groups):
+    return from_pymc(groups)
+
+
+def test_hierarchical_variables_are_fitted_in_non_centred_coordinates(grouped):
+    assert set(grouped.space.decentred) == {"theta", "pairs", "scale"}
+    written = grouped.in_coordinates(())
+
+    @jax.jit
+    def compared(key):
+        u = grouped.initial_particle(key)
+        x, log_det = grouped.space.to_model_and_log_det(u)
+        back, inverse = grouped.space.from_model_and_log_det(x)
+        other, other_det = written.space.from_model_and_log_det(x)
+        ours = grouped.log_density(u) - log_det
+        theirs = written.log_density(other) + other_det
+        return u, back, log_det + inverse, ours, theirs
+
+    u, back, total, ours, theirs = compared(jax.random.key(0))
+    for name in u:
+        np.testing.assert_allclose(back[name], u[name], atol=2e-3)
+    np.testing.assert_allclose(total, 0.0, atol=1e-4)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-4)
+
+
+def test_variables_that_the_data_know_are_centred_again(grouped):
+    spread = {name: np.ones(leaf.shape) for name, leaf in grouped.like.items()}
+    assert grouped.recentred(spread) is None
+    again = grouped.recentred({**spread, "theta": np.full(4, 0.1)})
+    assert set(again.space.decentred) == {"pairs", "scale"}
+
+
+def test_predictions_belong_to_the_draws_that_are_given(grouped):
+    guide = softcvi.guides.mean_field(grouped)
+    posterior = softcvi.Posterior(guide, grouped)
+    draws = posterior.sample(jax.random.key(0), 200)
+    # Far from the prior: PyMC must not draw the effects themselves anew.
+    draws = {**draws, "theta": np.full((200, 4), 50.0), "scale": np.full(200, 0.1)}
+    replicates = softcvi.adapters.posterior_predictive(
+        jax.random.key(1), posterior, draws=draws
+    )
+    assert replicates["y"].shape == (200, 4)
+    np.testing.assert_allclose(replicates["y"].mean(0), 50.0, atol=0.1)
+
+
+def test_every_group_of_the_tree_is_there_with_names(grouped):
+    pytest.importorskip("arviz_base")
+    posterior = softcvi.Posterior(softcvi.guides.mean_field(grouped), grouped)
+    tree = posterior.to_arviz(n=5, prior=True)
+    groups = {"posterior", "posterior_predictive", "prior", "prior_predictive"}
+    groups |= {"log_likelihood", "sample_stats", "observed_data", "constant_data"}
+    assert set(tree.children) == groups
+    for group in ("posterior", "prior"):
+        assert tree[group]["theta"].dims == ("chain", "draw", "group")
+        assert "number" not in tree[group]
+    for group in ("posterior_predictive", "prior_predictive", "log_likelihood"):
+        assert tree[group]["y"].dims == ("chain", "draw", "group")
+    np.testing.assert_allclose(tree["constant_data"]["x"], 1.0)
+    np.testing.assert_allclose(tree["constant_data"]["number"], 4.0)
+
+
+def test_imputed_values_are_latent():
+    with pm.Model() as partly:
+        mu = pm.Normal("mu")
+        pm.Potential("penalty", -0.1 * mu**2)
+        data = np.ma.masked_invalid([1.0, np.nan, 2.0])
+        with pytest.warns(Warning, match="automatically imputed"):
+            pm.Normal("y", mu, 1.0, observed=data)
+    target = from_pymc(partly)
+    assert target.like["y_unobserved"].shape == (1,)
+    x = {"mu": jnp.zeros(()), "y_unobserved": jnp.full(1, 7.0)}
+    np.testing.assert_allclose(target.describe(x)["y"], [1.0, 7.0, 2.0])
+    posterior = softcvi.Posterior(softcvi.guides.mean_field(target), target)
+    draws = {name: np.asarray(value)[None] for name, value in x.items()}
+    replicates = softcvi.adapters.posterior_predictive(
+        jax.random.key(1), posterior, draws=draws
+    )
+    assert replicates["y_observed"].shape == (1, 2)
+
+
+def test_discrete_variables_are_counted_from_their_smallest_value():
+    with pm.Model() as counts:
+        pm.Bernoulli("b", 0.3)
+        pm.Categorical("k", np.ones(3) / 3, shape=2)
+        d = pm.DiscreteUniform("d", 2, 5)
+        pm.Normal("y", d, 1.0, observed=4.0)
+    target = from_pymc(counts)
+    assert target.num_values() == {"b": 2, "k": 3, "d": 4}
+    zero = {"b": 0, "k": jnp.zeros(2, jnp.int32)}
+    assert target.space.to_model({**zero, "d": 1})["d"] == 3
+    values = [target.log_density({**zero, "d": jnp.asarray(i)}) for i in range(4)]
+    assert int(np.argmax(values)) == 2
+
+
+def test_a_mini_batch_is_refused_with_the_remedy():
+    with pm.Model() as batches:
+        x = pm.Minibatch(np.arange(10.0), batch_size=3)
+        mu = pm.Normal("mu")
+        pm.Normal("y", mu, 1.0, observed=x, total_size=10)
+    with pytest.raises(ValueError, match=r"pm.Minibatch.*MiniBatchTarget"):
+        from_pymc(batches)
+
+
+@pytest.mark.slow
+def test_a_fit_in_the_manner_of_pymc(model):
+    from softcvi.adapters import pymc
+
+    with model:
+        approximation = pymc.fit(2000, random_seed=0, progressbar=False)
+    assert np.all(np.isfinite(approximation.hist))
+    trace = approximation.sample(2000)
+    np.testing.assert_allclose(trace.posterior["mu"].mean(), 4.38, atol=0.5)
+    with model:
+        again = pm.sample_posterior_predictive(trace, progressbar=False, random_seed=0)
+    np.testing.assert_allclose(
+        again.posterior_predictive["obs"].mean(("chain", "draw")),
+        trace.posterior["theta"].mean(("chain", "draw")),
+        atol=2.0,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+def test_bambi_models_are_taken_and_predict():
+    bambi = pytest.importorskip("bambi")
+    pandas = pytest.importorskip("pandas")
+    from softcvi.adapters import pymc
+
+    rng = np.random.default_rng(0)
+    x, group = rng.normal(size=60), np.repeat(list("abcd"), 15)
+    y = 1.0 + 2.0 * x + 0.3 * rng.normal(size=60)
+    data = pandas.DataFrame({"y": y, "x": x, "group": group})
+    model = bambi.Model("y ~ x + (1|group)", data)
+    approximation = pymc.fit(2000, model=model, random_seed=0, progressbar=False)
+    trace = approximation.sample(500)
+    np.testing.assert_allclose(trace.posterior["x"].mean(), 2.0, atol=0.15)
+    model.predict(trace, kind="response")
+    replicates = trace.posterior_predictive["y"].mean(("chain", "draw"))
+    np.testing.assert_allclose(np.corrcoef(replicates, y)[0, 1], 1.0, atol=0.05)

@@ -100,6 +100,7 @@ def test_data_of_unequal_lengths_name_model_and_file(regression, capsys):
 
 
 @pytest.mark.usefixtures("no_fit")
+@pytest.mark.filterwarnings("ignore:model. nothing is observed")
 def test_a_model_that_observes_nothing_is_noted(regression, capsys):
     note = "note: model.py:model observes nothing with these data; the answer is the"
     assert run(regression) == 1

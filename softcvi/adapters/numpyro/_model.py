@@ -90,6 +90,10 @@ def from_numpyro(
         observed=tuple(sites.observed),
         subsampled=sites.subsampled,
         constants=_constants(call, sites),
+        has_factor=any(
+            s["type"] == "sample" and s["is_observed"] and n not in sites.observed
+            for n, s in sites.trace.items()
+        ),
         notes=notes,
         warned=sites.warnings,
     )

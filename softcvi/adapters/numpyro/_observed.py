@@ -52,20 +52,26 @@ def check_values(observed: dict[str, dict]) -> None:
         )
 
 
-def refuse_forgotten_data(call: ModelCall, latents: dict[str, dict]) -> None:
-    """Where nothing is observed and an argument is None, the data were forgotten."""
+def forgotten_data(call: ModelCall, latents: dict[str, dict]) -> tuple[str, ...]:
+    """A warning where nothing is observed and an argument of the model is None.
+
+    Args:
+        call: The model, none of whose sites is observed.
+        latents: Its latent sites.
+    """
     absent = _arguments_that_are_none(call)
     if not absent:
-        return
+        return ()
     sizes = {name: math.prod(jnp.shape(s["value"])) for name, s in latents.items()}
     largest = max(sizes, key=lambda name: sizes[name])
-    raise ValueError(
-        f"model: nothing is observed, so every site is latent (the largest is "
-        f"'{largest}' with {sizes[largest]} values), and the argument "
-        f"{' and '.join(absent)} of the model is None. Pass the data: "
-        f"from_numpyro(model, ..., {absent[-1]}=data). For draws of the prior use "
-        "numpyro.infer.Predictive(model, num_samples=...)."
+    text = (
+        f"nothing is observed, so every site is latent (the largest is '{largest}' "
+        f"with {sizes[largest]} values), and the argument {' and '.join(absent)} of "
+        "the model is None: the answer is the prior. Pass the data: "
+        f"from_numpyro(model, ..., {absent[-1]}=data)."
     )
+    warnings.warn(f"model: {text}", stacklevel=4)
+    return (text,)
 
 
 def _arguments_that_are_none(call: ModelCall) -> list[str]:
@@ -95,7 +101,8 @@ def _refuse_mismatch(name: str, site: dict) -> None:
             pass
     plates = [f"'{f.name}' of {f.size}" for f in site["cond_indep_stack"]]
     inside = f", in the plate {' and '.join(plates)}" if plates else ""
-    raise ValueError(
+    # The type of JAX's own error on shapes that do not go together.
+    raise TypeError(
         f"model: the observed site '{name}' has data of shape {shape} where its "
         f"distribution has shape {tuple(fn.shape())}{inside}. Check the lengths of the "
         "arguments of the model."

@@ -15,7 +15,7 @@ from softcvi.adapters.numpyro._match import latent_names
 from softcvi.adapters.numpyro._observed import (
     check_shapes,
     check_values,
-    refuse_forgotten_data,
+    forgotten_data,
 )
 
 
@@ -59,10 +59,11 @@ def find_sites(call: ModelCall) -> Sites:
         if site["type"] == "plate" and _subsamples(site)
     )
     observed = {n: s for n, s in samples.items() if _is_data(s)}
-    if not any(site["is_observed"] for site in samples.values()):
-        refuse_forgotten_data(call, latents)
+    is_prior = not any(site["is_observed"] for site in samples.values())
+    suspicious = forgotten_data(call, latents) if is_prior else ()
     whole = _whole_samples(call) if subsampled else samples
-    sites = Sites(trace, latents, observed, subsampled, check_shapes(whole))
+    suspicious += check_shapes(whole)
+    sites = Sites(trace, latents, observed, subsampled, suspicious)
     check_values(observed)
     _check_subsampling(sites)
     return sites
@@ -72,7 +73,7 @@ def _refuse_mutable(trace: dict[str, dict]) -> None:
     names = [name for name, site in trace.items() if site["type"] == "mutable"]
     if names:
         raise ValueError(
-            f"model: {names} are mutable state (numpyro.mutable, or a module with "
+            f"model: {names} are mutable state (numpyro.primitives.mutable, or a module with "
             "batch statistics), which every evaluation of the density would change. "
             "Freeze it: flax_module(..., mutable=[]), nnx_module of a model in "
             "evaluation mode, or pass the state as an argument of the model."

@@ -44,6 +44,7 @@ class NumPyroTarget(AbstractModelTarget):
         subsampled: Names of the plates that subsample their data.
         constants: Names of the deterministic sites that no latent has an effect on:
             they are not part of the draws.
+        has_factor: Whether the model has a ``factor``: no data, but a likelihood.
         notes: What the adapter has decided, for people.
         warned: What is suspicious about the model (``model_warnings``).
 
@@ -67,6 +68,7 @@ class NumPyroTarget(AbstractModelTarget):
     observed: tuple[str, ...] = eqx.field(static=True)
     subsampled: tuple[str, ...] = eqx.field(static=True)
     constants: tuple[str, ...] = eqx.field(static=True)
+    has_factor: bool = eqx.field(static=True)
     notes: tuple[str, ...] = eqx.field(static=True)
     warned: tuple[str, ...] = eqx.field(static=True)
 

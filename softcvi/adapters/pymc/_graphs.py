@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 
 from softcvi.adapters._extras import require
+from softcvi.adapters.pymc._decentre import Standardising, standardisings
 
 
 class PyMCGraphs:
     """JAX functions of a PyMC model, each on the free variables in order.
 
     Args:
+        model: The model.
         names: Names of the free random variables.
         log_density: Unconstrained values to the log density, Jacobian included.
         to_model: Unconstrained values to the model's, and the log Jacobian.
@@ -20,12 +22,17 @@ class PyMCGraphs:
         derived_names: Their names.
         log_likelihood: Unconstrained values to pointwise log likelihoods.
         observed: Observed data by name.
+        constants: Values of data containers and of deterministics that depend on no
+            random variable, by name.
         reference: PyMC's own log density at a point, with and without Jacobian.
+        standardisings: Variables that can be fitted in non-centred coordinates.
+        ranges: Smallest value and number of values of discrete variables.
         dims: Names of dimensions by variable.
         coords: Coordinates by dimension.
     """
 
     def __init__(self, **parts: Any):
+        self.model: Any = parts["model"]
         self.names: tuple[str, ...] = parts["names"]
         self.log_density: Callable = parts["log_density"]
         self.to_model: Callable = parts["to_model"]
@@ -34,7 +41,10 @@ class PyMCGraphs:
         self.derived_names: tuple[str, ...] = parts["derived_names"]
         self.log_likelihood: Callable = parts["log_likelihood"]
         self.observed: dict[str, np.ndarray] = parts["observed"]
+        self.constants: dict[str, np.ndarray] = parts["constants"]
         self.reference: Callable = parts["reference"]
+        self.standardisings: tuple[Standardising, ...] = parts["standardisings"]
+        self.ranges: dict[str, tuple[int, int]] = parts["ranges"]
         self.dims: dict[str, tuple] = parts["dims"]
         self.coords: dict[str, np.ndarray] = parts["coords"]
 
@@ -46,24 +56,87 @@ def make_graphs(model: Any, jaxify: Callable) -> PyMCGraphs:
         rv.name: np.asarray(model.rvs_to_values[rv].eval()) for rv in model.observed_RVs
     }
     pointwise = model.logp(model.observed_RVs, sum=False) if observed else []
-    deterministics = model.replace_rvs_by_values(list(model.deterministics))
+    moving, fixed = _split_deterministics(model)
+    deterministics = model.replace_rvs_by_values(moving)
     return PyMCGraphs(
+        model=model,
         names=tuple(rv.name for rv in model.free_RVs),
         log_density=jaxify(inputs=values, outputs=[model.logp()]),
         to_model=jaxify(inputs=values, outputs=_to_model(model, values)),
         from_model=_from_model(model, jaxify),
         derived=jaxify(inputs=values, outputs=deterministics),
-        derived_names=tuple(v.name for v in model.deterministics),
+        derived_names=tuple(v.name for v in moving),
         log_likelihood=jaxify(inputs=values, outputs=pointwise),
         observed=observed,
+        constants=_constants(model, fixed),
         reference=model.compile_fn(
             [model.logp(), model.logp(jacobian=False)],
             inputs=values,
             mode="FAST_COMPILE",
         ),
+        standardisings=standardisings(model, values, jaxify),
+        ranges=discrete_ranges(model),
         dims=dict(model.named_vars_to_dims),
         coords={k: np.asarray(v) for k, v in model.coords.items() if v is not None},
     )
+
+
+def refuse_minibatches(model: Any) -> None:
+    """A mini-batch would be drawn once and stay: the density must be of all data."""
+    ancestors = require("pytensor.graph.traversal", "pymc").ancestors
+    operations = {
+        type(variable.owner.op).__name__
+        for variable in ancestors([model.logp()])
+        if variable.owner is not None
+    }
+    if "MinibatchOp" in operations:
+        raise ValueError(
+            "model: pm.Minibatch gives another log density at every call, for which "
+            "soft labels are biased. Use all the data (pm.Data); for data that do not "
+            "fit, write the likelihood as softcvi.targets.MiniBatchTarget with "
+            "objective=softcvi.ELBO(), or use pm.fit."
+        )
+
+
+def discrete_ranges(model: Any) -> dict[str, tuple[int, int]]:
+    """Smallest value and number of values of the discrete variables, where constant."""
+    found = {}
+    for rv in model.free_RVs:
+        reader = _RANGES.get(str(getattr(rv.owner.op, "name", None)))
+        if reader is None or _depends(model, rv.owner.inputs, rv):
+            continue
+        low, high = reader([p.eval() for p in rv.owner.op.dist_params(rv.owner)])
+        found[rv.name] = (int(np.min(low)), int(np.max(high) - np.min(low)) + 1)
+    return found
+
+
+_RANGES: dict[str, Callable] = {
+    "bernoulli": lambda p: (0, 1),
+    "categorical": lambda p: (0, np.shape(p[0])[-1] - 1),
+    "discrete_uniform": lambda p: (p[0], p[1]),
+    "binomial": lambda p: (0, p[0]),
+    "beta_binomial": lambda p: (0, p[0]),
+}
+
+
+def _depends(model: Any, variables: list, except_for: Any = None) -> bool:
+    """Whether something depends on random variables of the model."""
+    ancestors = require("pytensor.graph.traversal", "pymc").ancestors
+    random = set(model.basic_RVs) - {except_for}
+    return bool(random & set(ancestors(variables)))
+
+
+def _split_deterministics(model: Any) -> tuple[list, list]:
+    moving = [v for v in model.deterministics if _depends(model, [v])]
+    return moving, [v for v in model.deterministics if v not in moving]
+
+
+def _constants(model: Any, fixed: list) -> dict[str, np.ndarray]:
+    ancestors = require("pytensor.graph.traversal", "pymc").ancestors
+    seen = [model.rvs_to_values[rv] for rv in model.observed_RVs]
+    as_data = set(ancestors(seen)) if seen else set()
+    containers = [v for v in model.data_vars if v not in as_data]
+    return {v.name: np.asarray(v.eval()) for v in [*containers, *fixed]}
 
 
 def _to_model(model: Any, values: list) -> list:

@@ -1,0 +1,216 @@
+"""The posterior of a PyMC model as a target."""
+
+import dataclasses
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray, Scalar
+
+from softcvi.adapters._extras import require
+from softcvi.adapters._model_target import AbstractModelTarget
+from softcvi.adapters.pymc._decentre import Standardising
+from softcvi.adapters.pymc._graphs import PyMCGraphs
+from softcvi.adapters.pymc._trace import draws_for_pymc, without_messages
+from softcvi.targets import AbstractSpace, SpaceOfModel, Structure
+
+# As for NumPyro models: below, the data rather than the prior determine a variable.
+_INFORMED_SPREAD = 0.5
+
+
+class PyMCSpace(AbstractSpace):
+    """The unconstrained space of a PyMC model, by PyMC's own transforms.
+
+    Args:
+        graphs: The model's graphs as JAX functions.
+        decentred: Names of the variables in standardised coordinates.
+    """
+
+    graphs: PyMCGraphs = eqx.field(static=True)
+    decentred: tuple[str, ...] = eqx.field(static=True, default=())
+
+    def stored(self) -> SpaceOfModel:
+        return SpaceOfModel(self.decentred)
+
+    def to_model_and_log_det(self, u: dict) -> tuple[dict, Scalar]:
+        values, moved = self.to_values(u)
+        *x, log_det = run_graph(self.graphs.to_model, self.graphs.names, values)
+        return dict(zip(self.graphs.names, x, strict=True)), log_det + moved
+
+    def from_model_and_log_det(self, x: dict) -> tuple[dict, Scalar]:
+        found = run_graph(self.graphs.from_model, self.graphs.names, x)
+        values = dict(zip(self.graphs.names, found, strict=True))
+        u = dict(values)
+        for each in self._standardisings():
+            u[each.name] = each.backward(
+                values[each.name], [values[name] for name in self.graphs.names]
+            )
+        for name, (low, _) in self.graphs.ranges.items():
+            u[name] = values[name] - low
+        return u, -self.to_model_and_log_det(u)[1]
+
+    def to_values(self, u: dict) -> tuple[dict, Scalar]:
+        """PyMC's value variables, and the log Jacobian of the way there."""
+        values = {name: jnp.asarray(u[name]) for name in self.graphs.names}
+        for name, (low, _) in self.graphs.ranges.items():
+            values[name] = values[name] + low
+        total = jnp.zeros(())
+        # In the order of the model: parents have their values before their children.
+        for each in self._standardisings():
+            arrays = [values[name] for name in self.graphs.names]
+            value, log_det = _quietly(each.forward, values[each.name], arrays)
+            values[each.name], total = value, total + log_det
+        return values, total
+
+    def _standardisings(self) -> list[Standardising]:
+        return [s for s in self.graphs.standardisings if s.name in self.decentred]
+
+
+class PyMCTarget(AbstractModelTarget):
+    """The posterior of a PyMC model; made by ``from_pymc``.
+
+    Attributes:
+        graphs: The model's graphs as JAX functions.
+        start: PyMC's initial point, on its unconstrained space.
+
+    Example:
+        >>> import pymc as pm
+        >>> from softcvi.adapters import from_pymc
+        >>> with pm.Model() as model:
+        ...     mu = pm.Normal("mu", 0, 5)
+        >>> from_pymc(model).structure
+        Structure(mu: ())
+    """
+
+    graphs: PyMCGraphs = eqx.field(static=True)
+    structure: Structure = eqx.field(static=True)
+    space: PyMCSpace
+    start: dict[str, Array]
+    has_gradient: bool = eqx.field(static=True)
+
+    def log_density(self, particle: dict, data: Any = None) -> Scalar:
+        values, moved = self.space.to_values(particle)
+        (value,) = run_graph(self.graphs.log_density, self.graphs.names, values)
+        return value + moved
+
+    def initial_particle(self, key: PRNGKeyArray) -> dict[str, Array]:
+        # PyMC's own habit: its initial point, jittered by one either way. Standardised
+        # variables begin near zero, where their parents say.
+        keys = jax.random.split(key, len(self.start))
+        decentred = self.space.decentred
+        start = {
+            name: jnp.zeros_like(value) if name in decentred else value
+            for name, value in self.start.items()
+        }
+        jittered = {
+            name: value + jax.random.uniform(k, value.shape, value.dtype, -1, 1)
+            if jnp.issubdtype(value.dtype, jnp.floating)
+            else value
+            for k, (name, value) in zip(keys, start.items(), strict=True)
+        }
+        return self.counted_from_zero(jittered)
+
+    def counted_from_zero(self, values: dict) -> dict[str, Array]:
+        """PyMC's values, with discrete ones counted from their smallest."""
+        lows = {name: low for name, (low, _) in self.graphs.ranges.items()}
+        return {
+            name: value - lows[name] if name in lows else value
+            for name, value in values.items()
+        }
+
+    def num_values(self) -> dict[str, int]:
+        return {name: size for name, (_, size) in self.graphs.ranges.items()}
+
+    def recentred(self, spread: dict[str, Array]) -> "PyMCTarget | None":
+        kept = tuple(
+            name
+            for name in self.space.decentred
+            if np.exp(np.mean(np.log(spread[name]))) > _INFORMED_SPREAD
+        )
+        return None if kept == self.space.decentred else self.in_coordinates(kept)
+
+    def in_space(self, space: AbstractSpace) -> "PyMCTarget":
+        if isinstance(space, SpaceOfModel):
+            return self.in_coordinates(space.decentred)
+        return self
+
+    def in_coordinates(self, decentred: tuple[str, ...]) -> "PyMCTarget":
+        """The same posterior with other variables in standardised coordinates."""
+        return dataclasses.replace(self, space=PyMCSpace(self.graphs, decentred))
+
+    def describe(self, x: dict) -> dict[str, Array]:
+        if not self.graphs.derived_names:
+            return x
+        values = self._values_of(x)
+        derived = run_graph(self.graphs.derived, self.graphs.names, values)
+        return {**x, **dict(zip(self.graphs.derived_names, derived, strict=True))}
+
+    def observed_data(self) -> dict[str, np.ndarray]:
+        return dict(self.graphs.observed)
+
+    def constant_data(self) -> dict[str, np.ndarray]:
+        return dict(self.graphs.constants)
+
+    def log_likelihood(self, x: dict) -> dict[str, Array]:
+        values = self._values_of(x)
+        found = run_graph(self.graphs.log_likelihood, self.graphs.names, values)
+        return dict(zip(self.graphs.observed, found, strict=True))
+
+    def predict_draws(self, key: PRNGKeyArray, draws: dict) -> dict[str, np.ndarray]:
+        pymc = require("pymc", "pymc")
+        if not self.graphs.observed:
+            return {}
+        with without_messages(), warnings.catch_warnings():
+            # Potentials matter to the free variables, and all of these are given.
+            warnings.filterwarnings("ignore", "The effect of Potentials")
+            found = pymc.sample_posterior_predictive(
+                draws_for_pymc(self.graphs, draws),
+                model=self.graphs.model,
+                var_names=list(self.graphs.observed),
+                random_seed=_seed(key),
+                progressbar=False,
+                return_inferencedata=False,
+            )
+        return {name: np.asarray(value)[0] for name, value in found.items()}
+
+    def prior_draws(self, key: PRNGKeyArray, n: int) -> dict[str, np.ndarray]:
+        pymc = require("pymc", "pymc")
+        with without_messages():
+            found = pymc.sample_prior_predictive(
+                n,
+                model=self.graphs.model,
+                random_seed=_seed(key),
+                return_inferencedata=False,
+            )
+        wanted = {*self.graphs.names, *self.graphs.derived_names, *self.graphs.observed}
+        return {n: np.asarray(v) for n, v in found.items() if n in wanted}
+
+    def dims(self) -> dict[str, list[str]]:
+        return {name: list(dims) for name, dims in self.graphs.dims.items()}
+
+    def coords(self) -> dict[str, np.ndarray]:
+        return dict(self.graphs.coords)
+
+    def _values_of(self, x: dict) -> dict:
+        found = run_graph(self.graphs.from_model, self.graphs.names, x)
+        return dict(zip(self.graphs.names, found, strict=True))
+
+
+def run_graph(function: Callable, names: tuple[str, ...], values: dict) -> list[Array]:
+    """Call a translated graph on the variables in order."""
+    return list(_quietly(function, *[jnp.asarray(values[name]) for name in names]))
+
+
+def _quietly(function: Callable, *args: Any) -> Any:
+    with warnings.catch_warnings():
+        # PyMC's graphs ask for doubles everywhere; in single precision they get floats.
+        warnings.filterwarnings("ignore", "Explicitly requested dtype")
+        return function(*args)
+
+
+def _seed(key: PRNGKeyArray) -> int:
+    return int(jax.random.randint(key, (), 0, np.iinfo(np.int32).max))
