@@ -73,8 +73,8 @@ def _refuse_mutable(trace: dict[str, dict]) -> None:
     names = [name for name, site in trace.items() if site["type"] == "mutable"]
     if names:
         raise ValueError(
-            f"model: {names} are mutable state (numpyro.primitives.mutable, or a module with "
-            "batch statistics), which every evaluation of the density would change. "
+            f"model: {names} are mutable state (numpyro.primitives.mutable, or a "
+            "module with batch statistics), which every evaluation would change. "
             "Freeze it: flax_module(..., mutable=[]), nnx_module of a model in "
             "evaluation mode, or pass the state as an argument of the model."
         )
