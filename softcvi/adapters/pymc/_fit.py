@@ -60,7 +60,7 @@ class Approximation:
         """
         key = jax.random.key(self.seed + 1 if random_seed is None else random_seed)
         tree = to_arviz(
-            self.result,
+            self.result.posterior,
             key,
             draws,
             corrected=self.result.has_usable_weights,

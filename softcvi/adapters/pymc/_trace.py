@@ -54,7 +54,8 @@ def without_messages() -> Iterator[None]:
 
 def _dataset(graphs: Any, arrays: dict[str, np.ndarray], leading: tuple) -> Any:
     xarray = require("xarray", "pymc")
-    variables, coords = {}, {}
+    variables: dict[str, Any] = {}
+    coords: dict[str, Any] = {}
     for name, value in arrays.items():
         own = np.ndim(value) - len(leading)
         given = graphs.dims.get(name, (None,) * own)
