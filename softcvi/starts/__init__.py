@@ -12,6 +12,7 @@ from softcvi.starts._given import (
     NoStart,
     as_start,
 )
+from softcvi.starts._tempered import Tempered
 
 __all__ = [
     "AbstractStart",
@@ -26,6 +27,7 @@ __all__ = [
     "SearchEvidence",
     "StartReport",
     "Suggestion",
+    "Tempered",
     "as_start",
     "suggest",
 ]

@@ -1,64 +1,269 @@
-"""Work in double precision inside a session that uses single precision.
+"""A target's log density with all its floats widened to double precision.
 
-JAX remembers the dtype of a NumPy array that a model closes over for as long as any
-program with it is alive, whatever precision it is next used in: after a look in double
-precision the fit in single precision would not compile, and the other way round.
-Forgetting all programs mends it, and is needed for such models only.
+The search needs the digits: Hessians of badly scaled models lose theirs in single
+precision. A model may close over NumPy arrays, which JAX remembers in the precision
+they were first traced in for as long as a program with them is alive, so it cannot be
+traced in two precisions in turn. Here it is traced once, in the user's own precision,
+and the resulting program is evaluated with every ``float32`` taken for ``float64``.
+Derivatives are taken before that, so that derivative rules of the model's own hold.
+Nothing outside the local ``double_precision`` context is changed.
 """
 
-import gc
+import functools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend import core
+from jaxtyping import Array, Float
 
 from softcvi.targets import AbstractTarget
 
-T = TypeVar("T")
+_WIDER = {
+    np.dtype(np.float32): np.dtype(np.float64),
+    np.dtype(np.complex64): np.dtype(np.complex128),
+}
 
 
-def in_double_precision(work: Callable[[], T], target: AbstractTarget) -> T:
-    """Do work that evaluates a target with 64-bit floats, and leave no trace of it.
+def double_precision(enabled: bool = True) -> Any:
+    """A context in which JAX works in double precision; the oldest JAX has it apart."""
+    try:
+        return jax.enable_x64(enabled)
+    except AttributeError:
+        from jax.experimental import enable_x64
 
-    A model that insists on single precision gets it.
+        return enable_x64(enabled)
+
+
+class Density(eqx.Module):
+    """The log density of a target on vectors, with its first two derivatives.
+
+    Args:
+        target: The target.
+        widened: Whether to evaluate in double precision inside ``double_precision``.
     """
-    if jax.config.jax_enable_x64:
-        return work()
-    result = None
-    with jax.enable_x64(True):
+
+    target: AbstractTarget
+    widened: bool = eqx.field(static=True)
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of points."""
+        own = jnp.result_type(*self.target.structure.dtypes)
+        return np.dtype(np.float64) if self.widened else own
+
+    def value(self, x: Float[Array, " d"]) -> Float[Array, ""]:
+        """Log density."""
+        return self._evaluated(self._plain, x)
+
+    def gradient(self, x: Float[Array, " d"]) -> Float[Array, " d"]:
+        """Gradient of the log density."""
+        return self._evaluated(jax.grad(self._plain), x)
+
+    def value_and_gradient(
+        self, x: Float[Array, " d"]
+    ) -> tuple[Float[Array, ""], Float[Array, " d"]]:
+        """Both from one pass."""
+        return self._evaluated(jax.value_and_grad(self._plain), x)
+
+    def gradient_and_product(
+        self, x: Float[Array, " d"], v: Float[Array, " d"]
+    ) -> tuple[Float[Array, " d"], Float[Array, " d"]]:
+        """Gradient, and the product of the Hessian with a vector."""
+
+        def product(x, v):
+            return jax.jvp(jax.grad(self._plain), (x,), (v,))
+
+        return self._evaluated(product, x, v)
+
+    def program(self) -> core.ClosedJaxpr:
+        """The program of the log density, to count its cost."""
+        like = jax.ShapeDtypeStruct((self.target.structure.size,), self._own_dtype)
+        with double_precision(bool(jax.config.jax_enable_x64) and not self.widened):
+            return jax.make_jaxpr(self._plain)(like)
+
+    @property
+    def _own_dtype(self) -> Any:
+        return jnp.result_type(*self.target.structure.dtypes)
+
+    def _plain(self, x: Float[Array, " d"]) -> Float[Array, ""]:
+        return self.target.log_density(self.target.structure.unravel(x))
+
+    def _evaluated(self, function: Callable, *points: Array) -> Any:
+        if not self.widened:
+            return function(*points)
+        likes = [jax.ShapeDtypeStruct(x.shape, self._own_dtype) for x in points]
+        with double_precision(False):
+            program, shape = jax.make_jaxpr(function, return_shape=True)(*likes)
+        outputs = _evaluate(program.jaxpr, program.consts, *points)
+        return jax.tree_util.tree_unflatten(
+            jax.tree_util.tree_structure(shape), outputs
+        )
+
+
+def as_density(target: AbstractTarget) -> Density:
+    """The density in double precision, or in the fit's own where that cannot be.
+
+    To be used inside ``double_precision(density.widened or already double)``.
+    """
+    if jax.config.jax_enable_x64 or not target.structure.is_continuous:
+        return Density(target, widened=False)
+    density = Density(target, widened=True)
+    with double_precision():
+        point = jax.ShapeDtypeStruct((target.structure.size,), np.float64)
+        function = density.value_and_gradient if target.has_gradient else density.value
         try:
-            _forget_arrays(target, np.float32)
-            result = work()
-        except TypeError:
-            pass
-    _forget_arrays(target, np.float64)
-    return work() if result is None else result
+            out = eqx.filter_eval_shape(function, point)
+        except (CannotWidenError, TypeError, ValueError):
+            return Density(target, widened=False)
+    value = out[0] if target.has_gradient else out
+    return Density(target, widened=value.dtype == np.float64)
 
 
-def _forget_arrays(target: AbstractTarget, dtype: type) -> None:
-    """Forget all programs if a NumPy array of the model is remembered like this."""
-    vector = jax.ShapeDtypeStruct((target.structure.size,), jnp.result_type(float))
-    program = jax.make_jaxpr(lambda x: target.log_density(target.structure.unravel(x)))(
-        vector
+class CannotWidenError(TypeError):
+    """A program has a part that is tied to single precision."""
+
+
+def _evaluate(jaxpr: Any, consts: Any, *args: Array) -> list[Array]:
+    """Run a program with every 32-bit float taken for a 64-bit one."""
+    values: dict[Any, Any] = {}
+
+    def read(atom):
+        return _widened(atom.val if isinstance(atom, core.Literal) else values[atom])
+
+    values.update(zip(jaxpr.constvars, consts, strict=True))
+    values.update(zip(jaxpr.invars, args, strict=True))
+    for equation in jaxpr.eqns:
+        inputs = [read(atom) for atom in equation.invars]
+        outputs = _RULES.get(equation.primitive.name, _by_default)(equation, inputs)
+        values.update(zip(equation.outvars, outputs, strict=True))
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def _widened(value: Any) -> Any:
+    dtype = _WIDER.get(np.dtype(jnp.result_type(value))) if _is_number(value) else None
+    if dtype is None:
+        return value
+    # Constants on the host, so that the compiler need not convert them.
+    is_traced = isinstance(value, jax.Array)
+    return value.astype(dtype) if is_traced else np.asarray(value, dtype)
+
+
+def _is_number(value: Any) -> bool:
+    dtype = jnp.result_type(value)
+    return not jnp.issubdtype(dtype, jax.dtypes.extended)
+
+
+def _by_default(equation: Any, inputs: list) -> list:
+    leaves = jax.tree_util.tree_leaves(
+        list(equation.params.values()), is_leaf=lambda p: _as_program(p) is not None
     )
-    if dtype in _array_dtypes(program):
-        jax.clear_caches()
-        gc.collect()
+    inner = [p for p in map(_as_program, leaves) if p is not None]
+    if len(inner) == 1 and len(inner[0][0].invars) == len(inputs):
+        return _evaluate(*inner[0], *inputs)
+    name = equation.primitive.name
+    if inner or "callback" in name:
+        raise CannotWidenError(f"{name} is tied to single precision.")
+    params = {k: _wider_parameter(p) for k, p in equation.params.items()}
+    outputs = equation.primitive.bind(*inputs, **params)
+    return list(outputs) if equation.primitive.multiple_results else [outputs]
 
 
-def _array_dtypes(closed: Any) -> set[Any]:
-    """Dtypes of the NumPy arrays in a program and in the programs it calls."""
-    values = list(closed.consts)
-    found = set()
-    for equation in closed.jaxpr.eqns:
-        values += [v.val for v in equation.invars if hasattr(v, "val")]
-        for inner in jax.tree_util.tree_leaves(
-            list(equation.params.values()), is_leaf=lambda p: hasattr(p, "jaxpr")
-        ):
-            if hasattr(inner, "jaxpr"):
-                found |= _array_dtypes(inner)
-    return found | {
-        v.dtype.type for v in values if isinstance(v, np.ndarray) and v.ndim > 0
-    }
+def _wider_parameter(parameter: Any) -> Any:
+    if isinstance(parameter, np.dtype | type(jnp.float32)) or (
+        isinstance(parameter, type) and issubclass(parameter, np.generic)
+    ):
+        return _WIDER.get(np.dtype(parameter), parameter)
+    return parameter
+
+
+def _as_program(parameter: Any) -> tuple[Any, Any] | None:
+    if isinstance(parameter, core.ClosedJaxpr):
+        return parameter.jaxpr, parameter.consts
+    return (parameter, ()) if isinstance(parameter, core.Jaxpr) else None
+
+
+def _scan(equation: Any, inputs: list) -> list:
+    p = equation.params
+    num_consts, num_carry = p["num_consts"], p["num_carry"]
+    run = functools.partial(_evaluate, p["jaxpr"].jaxpr, p["jaxpr"].consts)
+    consts, rest = inputs[:num_consts], inputs[num_consts:]
+
+    def body(carry, xs):
+        outputs = run(*consts, *carry, *xs)
+        return outputs[:num_carry], outputs[num_carry:]
+
+    carry, ys = jax.lax.scan(
+        body,
+        [jnp.asarray(value) for value in rest[:num_carry]],
+        [jnp.asarray(value) for value in rest[num_carry:]],
+        length=p["length"],
+        reverse=p["reverse"],
+        unroll=p["unroll"],
+    )
+    return [*carry, *ys]
+
+
+def _while(equation: Any, inputs: list) -> list:
+    p = equation.params
+    num_test, num_body = p["cond_nconsts"], p["body_nconsts"]
+    test_consts = inputs[:num_test]
+    body_consts = inputs[num_test : num_test + num_body]
+    test, body = (
+        functools.partial(_evaluate, p[name].jaxpr, p[name].consts)
+        for name in ("cond_jaxpr", "body_jaxpr")
+    )
+    return jax.lax.while_loop(
+        lambda carry: test(*test_consts, *carry)[0],
+        lambda carry: body(*body_consts, *carry),
+        [jnp.asarray(value) for value in inputs[num_test + num_body :]],
+    )
+
+
+def _cond(equation: Any, inputs: list) -> list:
+    branches = [
+        functools.partial(_evaluate, branch.jaxpr, branch.consts)
+        for branch in equation.params["branches"]
+    ]
+    return jax.lax.switch(inputs[0], branches, *inputs[1:])
+
+
+def _bitcast(equation: Any, inputs: list) -> list:
+    # Bits of a float mean something in its own width only.
+    narrow = inputs[0]
+    if np.dtype(jnp.result_type(narrow)) in _WIDER.values():
+        narrow = jnp.asarray(narrow).astype(equation.invars[0].aval.dtype)
+    return [equation.primitive.bind(narrow, **equation.params)]
+
+
+def _scatter(way: Callable, equation: Any, inputs: list) -> list:
+    names = ("dimension_numbers", "indices_are_sorted", "unique_indices", "mode")
+    return [way(*inputs, **{name: equation.params[name] for name in names})]
+
+
+def _linear_solve(equation: Any, inputs: list) -> list:
+    lengths, programs = equation.params["const_lengths"], equation.params["jaxprs"]
+    begin = lengths.matvec + lengths.vecmat
+    consts = inputs[begin : begin + lengths.solve]
+    right = inputs[sum(lengths) :]
+    return _evaluate(programs.solve.jaxpr, programs.solve.consts, *consts, *right)
+
+
+_SCATTERS: dict[str, Callable] = {
+    "scatter": jax.lax.scatter,
+    "scatter-add": jax.lax.scatter_add,
+    "scatter-mul": jax.lax.scatter_mul,
+    "scatter-min": jax.lax.scatter_min,
+    "scatter-max": jax.lax.scatter_max,
+}
+_RULES: dict[str, Callable] = {
+    "scan": _scan,
+    "while": _while,
+    "cond": _cond,
+    "bitcast_convert_type": _bitcast,
+    "custom_linear_solve": _linear_solve,
+    **{name: functools.partial(_scatter, way) for name, way in _SCATTERS.items()},
+}

@@ -6,17 +6,20 @@ has no finite maximum the end of the path is useless, its middle is not. Newton'
 direction with absolute eigenvalues is blind to the scales of the parameters.
 """
 
-from collections.abc import Callable
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from softcvi.starts._double import Density
+
 _MAX_ITERATIONS = 60
-_ELBO_DRAWS = 32
+_ELBO_PAIRS = 16
 _FLOOR = 1e-8
+# Draws outside the support count as so much below the point itself: a normal always
+# has some of them where a support is bounded.
+_OUTSIDE = 100.0
 
 
 class LocalNormal(eqx.Module):
@@ -29,9 +32,9 @@ class LocalNormal(eqx.Module):
         converged: Whether its path ended at a maximum.
     """
 
-    mean: Float[Array, " d"]
-    covariance: Float[Array, "d d"]
-    elbo: Float[Array, ""]
+    mean: Float[Array, "*b d"]
+    covariance: Float[Array, "*b d d"]
+    elbo: Float[Array, "*b"]
     converged: Array
 
 
@@ -42,31 +45,33 @@ class _PathState(eqx.Module):
     done: Array
 
 
-def newton_path(
-    log_density: Callable[[Float[Array, " d"]], Array],
-    start: Float[Array, " d"],
-) -> LocalNormal:
+def hessian_and_gradient(
+    density: Density, x: Float[Array, " d"]
+) -> tuple[Float[Array, "d d"], Float[Array, " d"]]:
+    """Both, by products with the unit vectors."""
+    eye = jnp.eye(x.size, dtype=x.dtype)
+    gradients, hessian = jax.vmap(lambda v: density.gradient_and_product(x, v))(eye)
+    return hessian, gradients[0]
+
+
+def newton_path(density: Density, start: Float[Array, " d"]) -> LocalNormal:
     """Climb from one start and return the best local normal on the way."""
     dim = start.shape[0]
     # Every normal is judged by the same draws. Antithetic ones cancel the odd terms,
     # the gradient among them.
-    noise = np.random.default_rng(0).normal(size=(_ELBO_DRAWS, dim))
+    noise = np.random.default_rng(0).normal(size=(_ELBO_PAIRS, dim))
     noise = np.concatenate([noise, -noise])
     entropy = 0.5 * np.mean(np.sum(noise**2, axis=1)) + 0.5 * dim * np.log(2 * np.pi)
     # The first candidate is the point itself.
-    sizes = np.concatenate([[0.0], 2.0 ** -np.arange(-1.0, 20.0)])
+    sizes = np.concatenate([[0.0], 2.0 ** -np.arange(-1.0, 15.0)])
     noise, sizes = jnp.asarray(noise, start.dtype), jnp.asarray(sizes, start.dtype)
 
     def safe(x):
-        value = log_density(x)
+        value = density.value(x)
         return jnp.where(jnp.isfinite(value), value, -jnp.inf)
 
-    def gradient_twice(x):
-        gradient = jax.grad(log_density)(x)
-        return gradient, gradient
-
     def body(state):
-        hessian, gradient = jax.jacfwd(gradient_twice, has_aux=True)(state.x)
+        hessian, gradient = hessian_and_gradient(density, state.x)
         usable = jnp.all(jnp.isfinite(gradient)) & jnp.all(jnp.isfinite(hessian))
         hessian = jnp.where(usable, hessian, -jnp.eye(dim, dtype=hessian.dtype))
         gradient = jnp.where(usable, gradient, 0.0)
@@ -80,6 +85,7 @@ def newton_path(
         log_p = jax.vmap(safe)(jnp.concatenate([candidates, draws]))
         log_p, log_p_draws = log_p[: sizes.size], log_p[sizes.size :]
         log_det = jnp.sum(jnp.log(scale)) - 0.5 * jnp.sum(jnp.log(values))
+        log_p_draws = jnp.maximum(log_p_draws, log_p[0] - _OUTSIDE)
         elbo = jnp.mean(log_p_draws) + log_det + entropy
         elbo = jnp.where(jnp.isnan(elbo), -jnp.inf, elbo)
         better = usable & (elbo > state.best.elbo)

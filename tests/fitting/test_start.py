@@ -7,7 +7,7 @@ import pytest
 
 import softcvi
 from softcvi.starts._importance import adapt
-from softcvi.starts._ridge import along, line, ridge
+from softcvi.starts._modes import along, line, ridge
 
 CENTRES = np.array([[-4.0, 0.0], [4.0, 2.0]])
 WEIGHTS = np.array([0.7, 0.3])
@@ -68,7 +68,8 @@ def test_the_start_tells_a_normal_from_heavier_tails(name, is_far):
         "normal": lambda x: -0.5 * np.sum(x**2, axis=1),
         "t": lambda x: -4.5 * np.log1p(np.sum(x**2, axis=1) / 5.0),
     }
-    moments = adapt(np.random.default_rng(0), densities[name], np.zeros(4), np.eye(4))
+    start = (np.zeros(4), np.eye(4))
+    moments = adapt(np.random.default_rng(0), densities[name], [start]).modes[0]
     assert (moments.departure > 0.75) == is_far
 
 
@@ -85,7 +86,7 @@ def test_two_points_of_a_bent_ridge_are_not_two_modes():
     modes = jnp.asarray(CENTRES, jnp.float32)
     for density, (a, b), joined in ((bent, ends, True), (apart, modes, False)):
         straight = np.asarray(along(density, line(a, b)))
-        best = np.asarray(along(density, ridge(density, a, b, jnp.eye(2))))
+        best = np.asarray(along(density, ridge(density, jax.grad(density), a, b, jnp.eye(2))))
         for values, dips in ((straight, True), (best, not joined)):
             depth = min(values[0], values[-1]) - values.min()
             assert (depth > 3.0) == dips

@@ -1,0 +1,81 @@
+"""Where climbs begin: near, far, and around what was found already."""
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from softcvi.starts._importance import LogDensity, factor_of
+from softcvi.starts._modes import Ends
+from softcvi.targets import AbstractTarget
+
+# Distances from a known place, in its own standard deviations.
+_RADII = (3.0, 10.0, 30.0, 100.0)
+# Tried for each start until one has a finite density.
+_TRIES = 8
+
+
+def own_starts(
+    key: PRNGKeyArray, target: AbstractTarget, n: int
+) -> Float[np.ndarray, "n d"]:
+    """The target's own starting points: prior draws where the model has them."""
+    return np.asarray(_own_starts(jax.random.split(key, n), target), np.float64)
+
+
+@eqx.filter_jit
+def _own_starts(keys: PRNGKeyArray, target: AbstractTarget) -> Float[Array, "n d"]:
+    ravel = target.structure.ravel
+    return jax.vmap(lambda k: ravel(target.initial_particle(k)))(keys)
+
+
+def far_starts(
+    rng: np.random.Generator, scales: Sequence[float], dim: int, n: int
+) -> Float[np.ndarray, "n d"]:
+    """Normal draws about the origin, each scale in turn."""
+    sd = np.resize(np.asarray(scales), n)
+    return sd[:, None] * rng.normal(size=(n, dim))
+
+
+def starts_around(
+    rng: np.random.Generator, ends: Ends, n: int
+) -> Float[np.ndarray, "n d"]:
+    """Points at several distances from every place, half along its widest axes."""
+    best = [ends.members(place)[0] for place in range(ends.num_places)]
+    dim = ends.means.shape[1]
+    points = np.empty((n, dim))
+    for i in range(n):
+        end = best[i % len(best)]
+        radius = _RADII[(i // len(best)) % len(_RADII)]
+        covariance = ends.covariances[end]
+        if rng.uniform() < 0.5:
+            values, vectors = np.linalg.eigh(covariance)
+            axis = dim - 1 - int(rng.integers(min(dim, 3)))
+            direction = vectors[:, axis] * np.sqrt(np.maximum(values[axis], 0.0))
+            direction = direction * rng.choice([-1.0, 1.0])
+        else:
+            unit = rng.normal(size=dim)
+            direction = factor_of(covariance) @ (unit / np.linalg.norm(unit))
+        points[i] = ends.means[end] + radius * direction
+    return points
+
+
+def first_finite(
+    points: Float[np.ndarray, "m d"], n: int, log_density: LogDensity
+) -> Float[np.ndarray, "n d"]:
+    """As many points as asked for, those with a finite density first.
+
+    Args:
+        points: Candidates in the order of preference.
+        n: How many to keep.
+        log_density: The log density.
+    """
+    is_finite = np.isfinite(np.asarray(log_density(points)))
+    order = np.argsort(~is_finite, kind="stable")
+    return points[np.sort(order[:n])]
+
+
+def candidates(n: int) -> int:
+    """How many points to draw where so many with a finite density are wanted."""
+    return _TRIES * n

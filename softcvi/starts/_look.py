@@ -1,0 +1,129 @@
+"""A look around known places for what the climbs have passed by."""
+
+import math
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Float
+
+from softcvi.starts._importance import Fitted, LogDensity, TMixture
+
+_DF = 3.0
+# Widths of the look, in those of the places, with shares of the draws.
+_WIDTHS = ((1.0, 0.6), (2.0, 0.15), (5.0, 0.15), (20.0, 0.1))
+# A log density that exceeds what is known by more starts another climb.
+_SUSPICIOUS = 3.0
+# Distance between points that are worth a climb each, in units of the places.
+_APART = 0.3
+
+
+class Look(eqx.Module):
+    """What a look around known places has found.
+
+    Attributes:
+        suspects: Points whose density is far above what is known, the highest first.
+        missing: Estimated share of the mass that lies at such points.
+        mean: Weighted mean of them.
+        covariance: Weighted covariance of them; None if they are too few.
+    """
+
+    suspects: Float[np.ndarray, "m d"]
+    missing: float
+    mean: Float[np.ndarray, " d"] | None
+    covariance: Float[np.ndarray, "d d"] | None
+
+
+def look_around(
+    rng: np.random.Generator, log_density: LogDensity, fitted: Fitted, n: int, keep: int
+) -> Look:
+    """Compare the density with what is known of it at many points.
+
+    Args:
+        rng: Random generator.
+        log_density: The log density.
+        fitted: What is known.
+        n: Number of points.
+        keep: Number of suspects to return.
+    """
+    known = fitted.proposal
+    proposal = TMixture(
+        np.concatenate([known.log_weights + np.log(share) for _, share in _WIDTHS]),
+        np.concatenate([known.means] * len(_WIDTHS)),
+        np.concatenate([width * known.factors for width, _ in _WIDTHS]),
+        _DF,
+    )
+    draws, _ = proposal.draw(rng, n)
+    log_p = np.asarray(log_density(draws), np.float64)
+    score = log_p - fitted.log_evidence - _log_sum(known.log_parts(draws))
+    score = np.where(np.isfinite(log_p), score, -np.inf)
+    ratios = np.where(
+        np.isfinite(log_p), log_p - _log_sum(proposal.log_parts(draws)), 0
+    )
+    weights = np.where(np.isfinite(log_p), np.exp(ratios - np.max(ratios)), 0.0)
+    is_suspect = score > _SUSPICIOUS
+    own = np.where(is_suspect, weights, 0.0)
+    total = np.sum(own)
+    if not total > 0:
+        return Look(np.empty((0, draws.shape[1])), 0.0, None, None)
+    order = np.argsort(-score, kind="stable")[: np.sum(is_suspect)]
+    picked = rng.choice(len(draws), size=keep, p=own / total)
+    order = np.stack([order[: len(picked)], picked[: len(order)]], axis=1).ravel()
+    suspects = _spread_out(draws[order], known, keep)
+    mean = own @ draws / total
+    centred = draws - mean
+    covariance = (own[:, None] * centred).T @ centred / total
+    enough = total**2 / np.sum(own**2) > draws.shape[1] + 2
+    return Look(
+        suspects,
+        float(total / np.sum(weights)),
+        mean if enough else None,
+        covariance if enough else None,
+    )
+
+
+def _spread_out(points: np.ndarray, known: TMixture, keep: int) -> np.ndarray:
+    """The first of the points, none of them near another."""
+    inverse = np.linalg.inv(known.factors[0])
+    kept: list[np.ndarray] = []
+    for point in points:
+        steps = [np.linalg.norm(inverse @ (point - other)) for other in kept]
+        if min(steps, default=np.inf) > _APART:
+            kept.append(point)
+        if len(kept) == keep:
+            break
+    return np.stack(kept)
+
+
+def smallest_feature(n: int, dim: int) -> float | None:
+    """Width of the narrowest place with half the mass that a look would notice.
+
+    The place lies somewhere in a normal that holds the other half; its width is given
+    as a share of that normal's. It is noticed where its density exceeds the normal's
+    enough; three draws expected there are one with a probability of 95 %.
+
+    Args:
+        n: Number of draws of the look.
+        dim: Number of parameters.
+
+    Example:
+        >>> smallest_feature(20_000, 2) < 0.02 < 0.1 < smallest_feature(20_000, 20)
+        True
+    """
+    draws = n * _WIDTHS[0][1]
+    found = None
+    for ratio in np.geomspace(0.7, 1e-4, 80):
+        reach = 2 * (dim * math.log(1 / ratio) - _SUSPICIOUS - math.log(2.0))
+        if reach <= 0:
+            continue
+        log_volume = 0.5 * dim * math.log(math.pi) - math.lgamma(0.5 * dim + 1)
+        log_volume += dim * (math.log(ratio) + 0.5 * math.log(reach))
+        # The mean density of a normal under itself.
+        log_hit = log_volume - 0.5 * dim * math.log(4 * math.pi)
+        if draws * math.exp(min(log_hit, 0.0)) >= 3.0:
+            found = float(ratio)
+    return found
+
+
+def _log_sum(log_parts: np.ndarray) -> np.ndarray:
+    top = np.max(log_parts, axis=1)
+    return top + np.log(np.sum(np.exp(log_parts - top[:, None]), axis=1))

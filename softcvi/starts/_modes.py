@@ -1,0 +1,239 @@
+"""Telling places apart: which ends of climbs belong to one mode of the posterior.
+
+Two ends are in one place if the density does not dip between them: on the straight
+line, or on the highest way. For the latter the line is let go: each of its points
+climbs across the line until it lies on the ridge, if there is one (the string method of
+E, Ren and Vanden-Eijnden, 2007).
+"""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from softcvi.starts._importance import LogDensity, factor_of
+
+_RIDGE_POINTS = 33
+_LINE_POINTS = 17
+_ITERATIONS = 100
+_SIZES = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
+# Log density that a place must stand above the pass to the next.
+DIP = 3.0
+# Ends that are lower than the best by more have no mass to speak of.
+_GAP = 15.0
+_MAX_DISTINCT = 64
+_NEIGHBOURS = 4
+
+
+class Ends(eqx.Module):
+    """Where climbs have ended: local normals, with how often each was reached.
+
+    Attributes:
+        means: Their means.
+        covariances: Their covariances.
+        elbos: Their evidence lower bounds.
+        counts: Number of climbs that ended there.
+        places: Number of the place that each belongs to.
+    """
+
+    means: Float[np.ndarray, "m d"]
+    covariances: Float[np.ndarray, "m d d"]
+    elbos: Float[np.ndarray, " m"]
+    counts: np.ndarray
+    places: np.ndarray
+
+    @property
+    def num_places(self) -> int:
+        """Number of separate places."""
+        return len(np.unique(self.places))
+
+    def and_others(self, other: "Ends") -> "Ends":
+        """These and others, each of them a place of its own."""
+        pairs = (
+            (self.means, other.means),
+            (self.covariances, other.covariances),
+            (self.elbos, other.elbos),
+            (self.counts, other.counts),
+        )
+        arrays = [np.concatenate(pair) for pair in pairs]
+        return Ends(*arrays, np.arange(len(arrays[0])))
+
+    def counts_by_place(self) -> np.ndarray:
+        """Number of climbs that ended in each place."""
+        return np.bincount(self.places, weights=self.counts).astype(int)
+
+    def members(self, place: int) -> np.ndarray:
+        """Ends of one place, the best first."""
+        return np.flatnonzero(self.places == place)
+
+
+def distinct_ends(ends: Ends) -> Ends:
+    """Join ends that lie within a standard deviation of each other, best first."""
+    means, covariances, elbos = ends.means, ends.covariances, ends.elbos
+    order = np.argsort(-elbos, kind="stable")
+    order = order[elbos[order] > elbos[order[0]] - _GAP]
+    kept: list[int] = []
+    total: list[int] = []
+    inverses: list[np.ndarray] = []
+    for i in order:
+        inverse = np.linalg.inv(factor_of(covariances[i]))
+        if kept:
+            step = means[kept] - means[i]
+            there = np.einsum("kij,kj->ki", np.stack(inverses), step)
+            # Near in the units of both: a narrow place inside a wide one is another.
+            square = np.maximum(
+                np.sum((step @ inverse.T) ** 2, axis=1), np.sum(there**2, axis=1)
+            )
+            near = int(np.argmin(square))
+            if square[near] < 1.0 or len(kept) >= _MAX_DISTINCT:
+                total[near] += int(ends.counts[i])
+                continue
+        kept.append(int(i))
+        total.append(int(ends.counts[i]))
+        inverses.append(inverse)
+    return Ends(
+        means[kept],
+        covariances[kept],
+        elbos[kept],
+        np.array(total, int),
+        np.arange(len(kept)),
+    )
+
+
+def join_by_lines(ends: Ends, log_density: LogDensity) -> Ends:
+    """Join ends that a straight line without a dip connects."""
+    pairs = _nearest_pairs(ends, np.arange(len(ends.means)), _NEIGHBOURS)
+    pairs = [(i, j) for i, j in pairs if ends.places[i] != ends.places[j]]
+    if not pairs:
+        return ends
+    points = np.concatenate(
+        [line(ends.means[i], ends.means[j], _LINE_POINTS) for i, j in pairs]
+    )
+    values = np.asarray(log_density(points)).reshape(len(pairs), _LINE_POINTS)
+    return _joined(ends, pairs, _depths(values) <= DIP)
+
+
+def join_by_ridges(
+    ends: Ends,
+    heights: Callable[[Array, Array, Array], Float[np.ndarray, "b n"]],
+    batch: int,
+) -> Ends:
+    """Join places that a curved way without a dip connects.
+
+    Args:
+        ends: The ends.
+        heights: Log densities along the highest ways between a batch of points.
+        batch: Size of these batches.
+    """
+    best = np.array([ends.members(p)[0] for p in np.unique(ends.places)])
+    pairs = _nearest_pairs(ends, best, 2)
+    joined = ends
+    for begin in range(0, len(pairs), batch):
+        some = pairs[begin : begin + batch]
+        i, j = np.array(list(some) + [some[0]] * (batch - len(some))).T
+        factors = np.stack(
+            [
+                factor_of(0.5 * (ends.covariances[a] + ends.covariances[b]))
+                for a, b in zip(i, j, strict=True)
+            ]
+        )
+        values = np.asarray(heights(ends.means[i], ends.means[j], factors))
+        joined = _joined(joined, some, _depths(values)[: len(some)] <= DIP)
+    return joined
+
+
+def _depths(values: Float[np.ndarray, "b n"]) -> Float[np.ndarray, " b"]:
+    """How far log densities fall below the lower end on each way."""
+    values = np.where(np.isnan(values), -np.inf, values)
+    return np.minimum(values[:, 0], values[:, -1]) - np.min(values, axis=1)
+
+
+def _nearest_pairs(ends: Ends, among: np.ndarray, number: int) -> list[tuple[int, int]]:
+    """Each of some ends with its nearest others, in its own units."""
+    pairs: dict[tuple[int, int], None] = {}
+    for i in among:
+        inverse = np.linalg.inv(factor_of(ends.covariances[i]))
+        square = np.sum(((ends.means[among] - ends.means[i]) @ inverse.T) ** 2, axis=1)
+        for j in among[np.argsort(square, kind="stable")[: number + 1]]:
+            if i != j:
+                pairs[int(min(i, j)), int(max(i, j))] = None
+    return list(pairs)
+
+
+def _joined(ends: Ends, pairs: list[tuple[int, int]], connected: np.ndarray) -> Ends:
+    places = ends.places.copy()
+    for (i, j), is_connected in zip(pairs, connected, strict=True):
+        if is_connected:
+            low, high = sorted((places[i], places[j]))
+            places[places == high] = low
+    # Numbered by their best ends, which come first.
+    _, first = np.unique(places, return_index=True)
+    number = {places[i]: k for k, i in enumerate(np.sort(first))}
+    places = np.array([number[p] for p in places])
+    return Ends(ends.means, ends.covariances, ends.elbos, ends.counts, places)
+
+
+def line(
+    a: Float[Array, " d"], b: Float[Array, " d"], points: int = _RIDGE_POINTS
+) -> Float[Array, "n d"]:
+    """Evenly spaced points from one to the other."""
+    return a + np.linspace(0.0, 1.0, points)[:, None] * (b - a)
+
+
+def along(
+    log_density: Callable[[Float[Array, " d"]], Array], path: Float[Array, "n d"]
+) -> Float[Array, " n"]:
+    """Log densities on a path; NaN counts as impossible."""
+    values = jax.vmap(log_density)(path)
+    return jnp.where(jnp.isnan(values), -jnp.inf, values)
+
+
+def ridge(
+    log_density: Callable[[Float[Array, " d"]], Array],
+    gradient: Callable[[Float[Array, " d"]], Float[Array, " d"]],
+    a: Float[Array, " d"],
+    b: Float[Array, " d"],
+    factor: Float[Array, "d d"],
+) -> Float[Array, "n d"]:
+    """The line between two points after its points have climbed across it.
+
+    Args:
+        log_density: The log density.
+        gradient: Its gradient.
+        a: One end.
+        b: The other.
+        factor: Cholesky factor of a covariance, in whose units distances are measured.
+    """
+
+    def density(y: Float[Array, " d"]) -> Array:
+        return log_density(a + factor @ y)
+
+    def relax(_, path):
+        inner = path[1:-1]
+        tangent = path[2:] - path[:-2]
+        tangent = tangent / (jnp.linalg.norm(tangent, axis=1, keepdims=True) + 1e-30)
+        slope = jax.vmap(lambda y: gradient(a + factor @ y) @ factor)(inner)
+        slope = jnp.nan_to_num(slope, posinf=0.0, neginf=0.0)
+        across = slope - jnp.sum(slope * tangent, axis=1, keepdims=True) * tangent
+        length = jnp.linalg.norm(across, axis=1, keepdims=True)
+        spacing = jnp.linalg.norm(jnp.diff(path, axis=0), axis=1).mean()
+        steps = spacing * across / jnp.maximum(length, 1e-30)
+        tried = inner + jnp.asarray(_SIZES)[:, None, None] * steps
+        heights = jax.vmap(lambda points: along(density, points))(tried)
+        best = jnp.argmax(heights, axis=0)
+        inner = jnp.take_along_axis(tried, best[None, :, None], axis=0)[0]
+        return _evenly_spaced(jnp.concatenate([path[:1], inner, path[-1:]]))
+
+    end = jax.scipy.linalg.solve_triangular(factor, b - a, lower=True)
+    path = jax.lax.fori_loop(0, _ITERATIONS, relax, line(jnp.zeros_like(end), end))
+    return a + path @ factor.T
+
+
+def _evenly_spaced(path: Float[Array, "n d"]) -> Float[Array, "n d"]:
+    lengths = jnp.linalg.norm(jnp.diff(path, axis=0), axis=1)
+    place = jnp.concatenate([jnp.zeros(1, lengths.dtype), jnp.cumsum(lengths)])
+    wanted = jnp.linspace(0.0, place[-1], len(path))
+    return jax.vmap(lambda column: jnp.interp(wanted, place, column), 1, 1)(path)
