@@ -12,6 +12,7 @@ from softcvi.starts._given import (
     NoStart,
     as_start,
 )
+from softcvi.starts._laplace import Laplace
 from softcvi.starts._tempered import Tempered
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "FromPosterior",
     "FromPrior",
     "InBestSpace",
+    "Laplace",
     "Moments",
     "NoStart",
     "SearchEvidence",

@@ -8,6 +8,7 @@ from jaxtyping import PRNGKeyArray
 
 from softcvi.starts._base import AbstractStart, StartReport
 from softcvi.starts._double import Density, as_density, double_precision
+from softcvi.starts._laplace import Laplace
 from softcvi.starts._newton import LocalNormal, newton_path
 from softcvi.starts._search import SCALES, Search
 from softcvi.starts._tempered import Tempered
@@ -46,10 +47,8 @@ class Explore(AbstractStart):
     def find(self, key: PRNGKeyArray, target: AbstractTarget) -> StartReport:
         if not target.has_gradient or target.amortised:
             return Tempered().find(key, target)
-        size = target.structure.size
-        if size > MAX_NEWTON_DIM:
-            words = f"{size} parameters are too many for Newton paths: "
-            return StartReport(target, description=words + "start-up by label ESS")
+        if target.structure.size > MAX_NEWTON_DIM:
+            return Laplace().find(key, target)
         density = as_density(target)
         with double_precision() if density.widened else contextlib.nullcontext():
             modes, search = Search(key, density, self.paths, self.scales).run()

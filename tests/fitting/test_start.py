@@ -86,7 +86,9 @@ def test_two_points_of_a_bent_ridge_are_not_two_modes():
     modes = jnp.asarray(CENTRES, jnp.float32)
     for density, (a, b), joined in ((bent, ends, True), (apart, modes, False)):
         straight = np.asarray(along(density, line(a, b)))
-        best = np.asarray(along(density, ridge(density, jax.grad(density), a, b, jnp.eye(2))))
+        best = np.asarray(
+            along(density, ridge(density, jax.grad(density), a, b, jnp.eye(2)))
+        )
         for values, dips in ((straight, True), (best, not joined)):
             depth = min(values[0], values[-1]) - values.min()
             assert (depth > 3.0) == dips

@@ -1,0 +1,261 @@
+"""A start for many parameters: mode, curvature and the normal that fits best there.
+
+L-BFGS to the mode, Newton's method with the whole Hessian to its top as long as that
+fits into memory, and then a few steps by gradients and Hessians averaged over draws,
+which move mean and covariance from those of the top to those of the best normal. With
+still more parameters the covariance is a diagonal and the directions in which the
+posterior is widest.
+"""
+
+import contextlib
+import functools
+import math
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import scipy.linalg
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from softcvi._compile import rarely_run
+from softcvi.starts._base import AbstractStart, Moments, SearchEvidence, StartReport
+from softcvi.starts._cost import cost_of
+from softcvi.starts._curvature import low_rank_moments
+from softcvi.starts._double import Density, as_density, double_precision
+from softcvi.starts._launch import candidates, far_starts, first_finite, own_starts
+from softcvi.starts._modes import DIP
+from softcvi.starts._tempered import Evaluator
+from softcvi.targets import AbstractTarget
+from softcvi.targets._numpy_random import numpy_generator
+
+MAX_DENSE_DIM = 2000
+_SCALES = (1.0, 3.0, 10.0)
+_STARTS = 4
+_LBFGS_STEPS = 150
+_NEWTON_STEPS = 25
+_COLUMNS = 64
+_POINTS = 64
+_LINE = 17
+# Elementary operations for Hessians at draws: some seconds on two cores.
+_BUDGET = 5e9
+_REFINEMENTS = 3
+
+
+class Laplace(AbstractStart):
+    """The normal at the highest mode, improved by averages over its own draws.
+
+    Args:
+        max_dense: Number of parameters up to which the covariance is a matrix.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, softcvi
+        >>> target = softcvi.DensityTarget(
+        ...     lambda x: -0.5 * jnp.sum((x - 3.0) ** 2), jnp.zeros(200)
+        ... )
+        >>> report = softcvi.starts.Laplace().find(jax.random.key(0), target)
+        >>> bool(abs(report.modes[0].mean - 3.0).max() < 1e-3)
+        True
+    """
+
+    max_dense: int = eqx.field(static=True, default=MAX_DENSE_DIM)
+
+    def find(self, key: PRNGKeyArray, target: AbstractTarget) -> StartReport:
+        density = as_density(target)
+        rng, size = numpy_generator(key), target.structure.size
+        own = own_starts(key, target, candidates(_STARTS // 2))
+        with double_precision() if density.widened else contextlib.nullcontext():
+            log_density = Evaluator(density, _POINTS)
+            far = far_starts(rng, _SCALES, size, candidates(_STARTS // 2))
+            starts = [first_finite(x, _STARTS // 2, log_density) for x in (own, far)]
+            ends = _climb(jnp.asarray(np.concatenate(starts), density.dtype), density)
+            ends = np.asarray(ends, np.float64)
+            heights = log_density(ends)
+            if not np.any(np.isfinite(heights)):
+                words = "no climb reached a finite density: start-up by label ESS"
+                return StartReport(target, description=words)
+            ends = ends[np.argsort(np.where(np.isfinite(heights), -heights, np.inf))]
+            describe = _dense if size <= self.max_dense else low_rank_moments
+            modes, counts = _separate(ends, log_density, density, describe)
+        order = sorted(range(len(modes)), key=lambda i: -(modes[i].log_evidence or 0.0))
+        once = sum(count == 1 for count in counts) if len(modes) > 1 else 0
+        search = SearchEvidence(
+            num_starts=_STARTS,
+            num_places=len(modes),
+            num_seen_once=once,
+            scales=_SCALES,
+            smallest_feature=None,
+            missing_mass=once / _STARTS,
+        )
+        words = f"{len(modes)} mode(s) found by {_STARTS} L-BFGS paths, then curvature"
+        return StartReport(target, tuple(modes[i] for i in order), search, words)
+
+
+def _separate(
+    ends: np.ndarray, log_density: Evaluator, density: Density, describe: Any
+) -> tuple[list[Moments], list[int]]:
+    """Moments at every end that a valley parts from those known; the highest first."""
+    modes: list[Moments] = []
+    counts: list[int] = []
+    for end in ends:
+        if not np.all(np.isfinite(end)):
+            continue
+        for i, mode in enumerate(modes):
+            steps = np.linspace(0.0, 1.0, _LINE)[:, None]
+            values = log_density(mode.mean + steps * (end - mode.mean))
+            values = np.where(np.isnan(values), -np.inf, values)
+            if min(values[0], values[-1]) - np.min(values) <= DIP:
+                counts[i] += 1
+                break
+        else:
+            modes.append(describe(end, log_density, density))
+            counts.append(1)
+    return modes, counts
+
+
+def _dense(x: np.ndarray, log_density: Evaluator, density: Density) -> Moments:
+    """Newton's method to the top, and the best normal around it."""
+    factor = np.eye(x.size)
+    for _ in range(_NEWTON_STEPS):
+        hessian, gradient = _curvature(x, density)
+        factor = precision_factor(-hessian)
+        step = scipy.linalg.cho_solve((factor, True), gradient)
+        sizes = np.concatenate([[0.0], 2.0 ** -np.arange(-1.0, 20.0)])
+        values = log_density(x + sizes[:, None] * step)
+        best = int(np.argmax(np.where(np.isnan(values), -np.inf, values)))
+        x = x + sizes[best] * step
+        decrement = float(gradient @ step)
+        # Where the density gains what a normal would, the Hessian stays as it is.
+        is_normal = sizes[best] == 1.0 and (
+            abs(values[best] - values[0] - 0.5 * decrement) < 1e-3
+        )
+        if best == 0 or is_normal or decrement < 0.05**2:
+            break
+    top = float(log_density(x[None])[0])
+    log_det = -np.sum(np.log(np.diagonal(factor)))
+    evidence = top + 0.5 * x.size * math.log(2 * math.pi) + log_det
+    x, factor = _refined(x, factor, log_density, density)
+    inverse = scipy.linalg.solve_triangular(factor, np.eye(x.size), lower=True)
+    return Moments(x, inverse.T @ inverse, log_evidence=evidence)
+
+
+def _refined(x, factor, log_density: Evaluator, density: Density):
+    """Natural-gradient steps of a normal: averages over the same draws throughout."""
+    size = x.size
+    per_hessian = 3 * size * cost_of(density.program())
+    pairs = int(np.clip(_BUDGET / per_hessian / (2 * _REFINEMENTS), 0, 8))
+    noise = np.random.default_rng(0).normal(size=(_POINTS // 2, size))
+    noise = np.concatenate([noise, -noise])
+
+    def lower_bound(x, factor):
+        draws = x + scipy.linalg.solve_triangular(factor.T, noise.T).T
+        values = log_density(draws)
+        values = np.where(np.isfinite(values), values, -np.inf)
+        return np.mean(values) - np.sum(np.log(np.diagonal(factor)))
+
+    best = lower_bound(x, factor)
+    for _ in range(_REFINEMENTS):
+        draws = x + scipy.linalg.solve_triangular(factor.T, noise.T).T
+        gradient = np.mean(
+            _gradients(jnp.asarray(draws, density.dtype), density), axis=0
+        )
+        new_factor = factor
+        if pairs:
+            some = np.concatenate([draws[:pairs], draws[len(draws) // 2 :][:pairs]])
+            average = sum(_curvature(draw, density)[0] for draw in some) / len(some)
+            if np.all(np.isfinite(average)):
+                new_factor = precision_factor(-average)
+        step = scipy.linalg.cho_solve((new_factor, True), np.asarray(gradient))
+        if not np.all(np.isfinite(step)):
+            break
+        new_bound = lower_bound(x + step, new_factor)
+        if not new_bound > best:
+            break
+        gain, best = new_bound - best, new_bound
+        x, factor = x + step, new_factor
+        if gain < 1e-2:
+            break
+    return x, factor
+
+
+def precision_factor(precision: Float[np.ndarray, "d d"]) -> Float[np.ndarray, "d d"]:
+    """Cholesky factor, after as much damping of a precision as it takes."""
+    precision = 0.5 * (precision + precision.T)
+    diagonal = np.abs(np.diagonal(precision))
+    diagonal = np.maximum(diagonal, 1e-12 * max(np.max(diagonal), 1e-300))
+    scale = 1.0 / np.sqrt(diagonal)
+    scaled = precision * np.outer(scale, scale)
+    damping = 0.0
+    while True:
+        try:
+            factor = np.linalg.cholesky(scaled + damping * np.eye(scale.size))
+        except np.linalg.LinAlgError:
+            damping = max(4.0 * damping, 1e-8)
+            continue
+        return factor / scale[:, None]
+
+
+def _curvature(x: np.ndarray, density: Density) -> tuple[np.ndarray, np.ndarray]:
+    """Hessian and gradient, so many columns at a time."""
+    size = x.size
+    point = jnp.asarray(x, density.dtype)
+    columns = []
+    gradient = None
+    for begin in range(0, size, _COLUMNS):
+        units = np.zeros((_COLUMNS, size))
+        count = min(_COLUMNS, size - begin)
+        units[np.arange(count), begin + np.arange(count)] = 1.0
+        gradient, products = _products(point, jnp.asarray(units, point.dtype), density)
+        columns.append(np.asarray(products, np.float64)[:count])
+    return np.concatenate(columns), np.asarray(gradient, np.float64)
+
+
+@rarely_run
+def _products(x: Array, units: Array, density: Density) -> tuple[Array, Array]:
+    gradients, products = jax.vmap(lambda v: density.gradient_and_product(x, v))(units)
+    return gradients[0], products
+
+
+@rarely_run
+def _gradients(x: Float[Array, "n d"], density: Density) -> Float[Array, "n d"]:
+    return jnp.nan_to_num(jax.vmap(density.gradient)(x))
+
+
+@functools.partial(rarely_run, effort=1)
+def _climb(starts: Float[Array, "b d"], density: Density) -> Float[Array, "b d"]:
+    return jax.vmap(lambda start: _lbfgs(density, start))(starts)
+
+
+def _lbfgs(density: Density, start: Float[Array, " d"]) -> Float[Array, " d"]:
+    # The gradient of the density's own making, not that of the program in double
+    # precision, which knows nothing of the model's rules for derivatives.
+    @jax.custom_jvp
+    def loss(x):
+        value = density.value(x)
+        return jnp.where(jnp.isfinite(value), -value, jnp.inf)
+
+    @loss.defjvp
+    def _(primals, tangents):
+        value, gradient = density.value_and_gradient(*primals)
+        return jnp.where(jnp.isfinite(value), -value, jnp.inf), -gradient @ tangents[0]
+
+    optimiser = optax.lbfgs(memory_size=20)
+    from_state = optax.value_and_grad_from_state(loss)
+
+    def body(carry):
+        x, state, step, _ = carry
+        value, gradient = from_state(x, state=state)
+        updates, state = optimiser.update(
+            gradient, state, x, value=value, grad=gradient, value_fn=loss
+        )
+        new = optax.apply_updates(x, updates)
+        usable = jnp.all(jnp.isfinite(new))
+        new_value = optax.tree.get(state, "value")
+        gain = value - new_value
+        done = ~usable | ~(gain > 1e-6 * (1.0 + jnp.abs(new_value)))
+        return jnp.where(usable, new, x), state, step + 1, done
+
+    carry = (start, optimiser.init(start), 0, jnp.asarray(False))
+    return jax.lax.while_loop(lambda c: (c[2] < _LBFGS_STEPS) & ~c[3], body, carry)[0]
