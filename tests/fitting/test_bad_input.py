@@ -17,7 +17,7 @@ def of(log_prob, like=None):
 
 
 NAN = of(lambda x: jnp.nan * jnp.sum(x))
-EMPTY = of(lambda x: jnp.where(jnp.sum(x**2) > 1e6, 0.0, -jnp.inf))
+EMPTY = of(lambda x: jnp.where(jnp.sum(x**2) > 1e30, 0.0, -jnp.inf))
 VECTOR = of(lambda x: -(x**2))
 INTEGER = of(lambda x: jnp.sum(x > 0))
 LINE = of(lambda t: -0.5 * jnp.sum(t["x"] ** 2), {"x": np.zeros(2, np.float32)})
