@@ -10,6 +10,7 @@ from jaxtyping import Array, PRNGKeyArray
 from softcvi._compile import rarely_run
 from softcvi.guides import (
     AbstractGuide,
+    LowRankNormal,
     MixtureGuide,
     VectorGuide,
     full_rank,
@@ -20,7 +21,7 @@ from softcvi.guides import (
     spline_flow,
     whitened,
 )
-from softcvi.objectives import AbstractObjective
+from softcvi.objectives import AbstractObjective, RandomBlocks, SoftCVI
 from softcvi.starts._base import Moments, StartReport
 from softcvi.targets import AbstractTarget
 
@@ -31,6 +32,9 @@ _FLOW_DIM = 64
 EASY_DIM = 16
 # A k-hat above which a guide is far off.
 FAR_OFF_KHAT = 1.0
+# Coordinates that the particles of a set differ in, and sets per step.
+_BLOCK = 16
+_SETS = 8
 _NORMAL_KHAT = 0.45
 _NORMAL_ESS = 0.45
 _NORMAL_DEPARTURE = 0.5
@@ -102,12 +106,22 @@ def _without_moments(target: AbstractTarget) -> Suggestion:
 
 
 def _for_modes(target: AbstractTarget, modes: tuple[Moments, ...]) -> Suggestion:
-    parts = [_whitened_normal(target, mode) for mode in modes]
+    """A mixture that begins with the weights that the evidence gives."""
+    size = target.structure.size
+    if size > _FULL_RANK_DIM:
+        parts = [_for_many_parameters(target, mode) for mode in modes]
+        guides, objective = [part.guide for part in parts], parts[0].objective
+        words = f"mixture of {len(modes)} whitened normals: separate modes"
+    else:
+        is_normal = all(_looks_normal(mode) for mode in modes)
+        make = _whitened_normal if is_normal else _whitened_t
+        guides, objective = [make(target, mode) for mode in modes], None
+        kind = "normals" if is_normal else "Student's t"
+        words = f"mixture of {len(modes)} {kind}: separate modes"
     evidence = np.array([mode.log_evidence or 0.0 for mode in modes])
     dtype = jnp.result_type(*target.structure.dtypes)
     logits = jnp.asarray(evidence - np.max(evidence), dtype)
-    words = f"mixture of {len(parts)} normals: separate modes"
-    return Suggestion(MixtureGuide(parts, logits), words)
+    return Suggestion(MixtureGuide(guides, logits), words, objective)
 
 
 def _for_one_mode(
@@ -115,12 +129,7 @@ def _for_one_mode(
 ) -> tuple[Suggestion, ...]:
     size = target.structure.size
     if size > _FULL_RANK_DIM:
-        dtype = jnp.result_type(*target.structure.dtypes)
-        guide = low_rank(target).matched(
-            jnp.asarray(mode.mean, dtype), jnp.asarray(mode.dense, dtype)
-        )
-        assert guide is not None  # low-rank normals can always be placed
-        return (Suggestion(guide, f"low-rank normal: {size} parameters"),)
+        return (_for_many_parameters(target, mode),)
     if _looks_normal(mode):
         words = f"full-rank normal: {size} parameters, close to normal"
         return (Suggestion(_whitened_normal(target, mode), words),)
@@ -133,6 +142,30 @@ def _for_one_mode(
     flow = _whitened_flow(key, target, mode)
     words = "spline flow: the posterior is not normal"
     return simple, Suggestion(flow, words + _measured(mode))
+
+
+def _for_many_parameters(target: AbstractTarget, mode: Moments) -> Suggestion:
+    """Mean and scales of the space that the start has whitened.
+
+    Labels of whole particles are degenerate in so many dimensions, so the particles of
+    a set differ in a block of coordinates only; and of a dense factor only the start's
+    is used, as steps on all its entries make it worse.
+    """
+    size = target.structure.size
+    dtype = jnp.result_type(*target.structure.dtypes)
+    objective = SoftCVI(blocks=RandomBlocks(_BLOCK, sets=_SETS))
+    if mode.covariance is not None:
+        guide = _made_and_whitened(
+            functools.partial(mean_field, target.like), *_affine(target, mode)
+        )
+        words = f"normal whitened by the start: {size} parameters, blocked particles"
+        return Suggestion(guide, words, objective)
+    assert mode.scale is not None
+    assert mode.factor is not None
+    parts = [jnp.asarray(leaf, dtype) for leaf in (mode.mean, mode.scale, mode.factor)]
+    words = f"low-rank normal: {size} parameters are too many for a matrix"
+    guide = VectorGuide(LowRankNormal(*parts), target.like)
+    return Suggestion(guide, words, objective)
 
 
 def _measured(mode: Moments) -> str:

@@ -14,7 +14,10 @@ from softcvi.starts._search import SCALES, Search
 from softcvi.starts._tempered import Tempered
 from softcvi.targets import AbstractTarget
 
-MAX_NEWTON_DIM = 100
+# Parameters up to which one path in the fit's own precision is cheap.
+MAX_NEWTON_DIM = 200
+# And up to which many paths and importance sampling are.
+_SEARCH_DIM = 100
 
 
 class Explore(AbstractStart):
@@ -47,7 +50,7 @@ class Explore(AbstractStart):
     def find(self, key: PRNGKeyArray, target: AbstractTarget) -> StartReport:
         if not target.has_gradient or target.amortised:
             return Tempered().find(key, target)
-        if target.structure.size > MAX_NEWTON_DIM:
+        if target.structure.size > _SEARCH_DIM:
             return Laplace().find(key, target)
         density = as_density(target)
         with double_precision() if density.widened else contextlib.nullcontext():

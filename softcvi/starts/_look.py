@@ -106,7 +106,7 @@ def smallest_feature(n: int, dim: int) -> float | None:
         dim: Number of parameters.
 
     Example:
-        >>> smallest_feature(20_000, 2) < 0.02 < 0.1 < smallest_feature(20_000, 20)
+        >>> smallest_feature(20_000, 2) < 0.02 < smallest_feature(20_000, 5) < 0.2
         True
     """
     draws = n * _WIDTHS[0][1]
