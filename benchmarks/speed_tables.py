@@ -7,7 +7,7 @@ import json
 import re
 from pathlib import Path
 
-from softcvi_experiments.bench._tables import as_markdown
+from softcvi_experiments.tables import markdown_table
 from softcvi_experiments.tasks import PAPER_TASKS, get_task
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -53,7 +53,7 @@ def _steps() -> str:
         + [f"{found[task]['us_a_step']:.0f}" for found in (one, newer, many)]
         for task in PAPER_TASKS
     ]
-    return as_markdown(header, rows)
+    return markdown_table(header, rows, numbers=True)
 
 
 def _peers() -> str:
@@ -69,7 +69,8 @@ def _peers() -> str:
         ]
         ratios = [f"{row['ratio']:.2g}" if "ratio" in row else "" for row in found]
         rows.append([label, *ratios])
-    return as_markdown(["time of a step", *(task["title"] for task in steps)], rows)
+    header = ["time of a step", *(task["title"] for task in steps)]
+    return markdown_table(header, rows, numbers=True)
 
 
 def _parts(name: str) -> dict:

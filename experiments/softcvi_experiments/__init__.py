@@ -1,32 +1,33 @@
 """The paper's experiments, on the public interface alone."""
 
-from softcvi_experiments._methods import METHODS, PAPER_METHODS, get_objective
-from softcvi_experiments._records import Records
-from softcvi_experiments._reproduce import Reproduction, reproduce_metrics
-from softcvi_experiments._reproduce_draws import (
-    MARGINAL_TASKS,
-    SLCP_METHODS,
-    reproduce_marginals,
-    reproduce_slcp,
-)
-from softcvi_experiments._reproduce_particles import PARTICLES, reproduce_particles
-from softcvi_experiments._run import run_piece
-from softcvi_experiments._settings import RECIPES, Settings
+import importlib
+from typing import Any
 
-__all__ = [
-    "MARGINAL_TASKS",
-    "METHODS",
-    "PAPER_METHODS",
-    "PARTICLES",
-    "RECIPES",
-    "SLCP_METHODS",
-    "Records",
-    "Reproduction",
-    "Settings",
-    "get_objective",
-    "reproduce_marginals",
-    "reproduce_metrics",
-    "reproduce_particles",
-    "reproduce_slcp",
-    "run_piece",
-]
+# Loaded on demand: the study of the verdict needs none of the paper's experiments,
+# nor the packages that these need.
+_WHERE = {
+    "MARGINAL_TASKS": "_reproduce_draws",
+    "METHODS": "_methods",
+    "PAPER_METHODS": "_methods",
+    "PARTICLES": "_reproduce_particles",
+    "RECIPES": "_settings",
+    "SLCP_METHODS": "_reproduce_draws",
+    "Records": "store",
+    "Reproduction": "_reproduce",
+    "Settings": "_settings",
+    "get_objective": "_methods",
+    "reproduce_marginals": "_reproduce_draws",
+    "reproduce_metrics": "_reproduce",
+    "reproduce_particles": "_reproduce_particles",
+    "reproduce_slcp": "_reproduce_draws",
+    "run_piece": "_run",
+}
+
+__all__ = list(_WHERE)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(f"{__name__}.{_WHERE[name]}")
+    return getattr(module, name)

@@ -12,11 +12,11 @@ from softcvi_experiments._figures import metrics_figure, save_figure
 from softcvi_experiments._limit_store import stored_limits
 from softcvi_experiments._methods import PAPER_METHODS
 from softcvi_experiments._published import other_data_note, published
-from softcvi_experiments._records import Records
 from softcvi_experiments._run import run_piece
 from softcvi_experiments._settings import Settings, check_names
 from softcvi_experiments._tables import Row, as_markdown, compare
 from softcvi_experiments.references import AbstractReferenceSource, get_source
+from softcvi_experiments.store import Records
 from softcvi_experiments.tasks import PAPER_TASKS, get_task
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ import jax
 import numpy as np
 
 from softcvi.fitting import AbstractReporter
-from softcvi_experiments._draw_store import Draws, DrawStore
 from softcvi_experiments._figures import marginals_figure, save_figure, slcp_figure
 from softcvi_experiments._methods import PAPER_METHODS
 from softcvi_experiments._reproduce import Reproduction, Say
 from softcvi_experiments._run import fit_runs
 from softcvi_experiments._settings import Settings, check_names
 from softcvi_experiments.references import AbstractReferenceSource, get_source
+from softcvi_experiments.store import Draws, DrawStore
 from softcvi_experiments.tasks import RunData, get_task
 
 SLCP_METHODS = (*PAPER_METHODS, "softcvi-0")

@@ -6,7 +6,6 @@ from pathlib import Path
 from softcvi.fitting import AbstractReporter
 from softcvi_experiments._figures import particles_figure, save_figure
 from softcvi_experiments._methods import PAPER_METHODS
-from softcvi_experiments._records import Records
 from softcvi_experiments._reproduce import (
     Reproduction,
     Say,
@@ -15,6 +14,7 @@ from softcvi_experiments._reproduce import (
 )
 from softcvi_experiments._settings import Settings, check_names
 from softcvi_experiments.references import get_source
+from softcvi_experiments.store import Records
 from softcvi_experiments.tasks import PAPER_TASKS
 
 PARTICLES = (2, 4, 8, 16, 32, 64)

@@ -16,9 +16,9 @@ from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective
 from softcvi_experiments._methods import get_objective
 from softcvi_experiments._metrics import measure
-from softcvi_experiments._records import Records
 from softcvi_experiments._settings import Settings
 from softcvi_experiments.references import AbstractReferenceSource
+from softcvi_experiments.store import Records
 from softcvi_experiments.tasks import AbstractTask, RunData, get_task, run_keys
 
 Record = dict[str, Any]

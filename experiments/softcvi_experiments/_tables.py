@@ -1,7 +1,7 @@
 """Published, ours and the limit, side by side."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from softcvi_experiments._published import published, published_gap
 from softcvi_experiments._settings import Settings
+from softcvi_experiments.tables import markdown_table
 
 Record = dict[str, Any]
 _HEADER = ("task", "method", "metric", "published", "ours", "limit", "runs")
@@ -192,13 +193,4 @@ def as_markdown(rows: list[Row]) -> str:
         | ---- | ------ | ------ | --------- | ----- | ----- | ---- |
         | a    | b      | c      | -         | 1.000 | -     | 1    |
     """
-    lines = [_HEADER, *(row.cells() for row in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(_HEADER))]
-
-    def layout(cells: Iterable[str], pad: Callable[[str, int], str]) -> str:
-        padded = [pad(c, w) for c, w in zip(cells, widths, strict=True)]
-        return "| " + " | ".join(padded) + " |"
-
-    rule = layout(["-"] * len(widths), lambda cell, width: cell * width)
-    body = [layout(line, str.ljust) for line in lines]
-    return "\n".join([body[0], rule, *body[1:]])
+    return markdown_table(_HEADER, [row.cells() for row in rows])

@@ -9,7 +9,7 @@ import numpy as np
 from softcvi_experiments._figures import new_figure
 from softcvi_experiments._palette import METHOD_COLOURS, METHOD_LABELS
 from softcvi_experiments.appendix._additive_metrics import centred_truth
-from softcvi_experiments.appendix._markdown import as_table
+from softcvi_experiments.tables import markdown_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -83,7 +83,7 @@ def additive_table(records: Sequence[Record]) -> str:
         "true function scores -2.364. Log predictive density is the usual measure; the "
         "true function scores -2.518."
     )
-    return as_table(header, lines) + note
+    return markdown_table(header, lines) + note
 
 
 def rates_table(records: Sequence[Record]) -> str:
@@ -115,7 +115,7 @@ def rates_table(records: Sequence[Record]) -> str:
                     *(_mean_and_error(here, name) for name in names),
                 ]
             )
-    return as_table([*header, *(name.replace("_", " ") for name in names)], lines)
+    return markdown_table([*header, *(name.replace("_", " ") for name in names)], lines)
 
 
 def additive_figure(records: Sequence[Record]) -> "Figure":

@@ -6,12 +6,12 @@ from typing import Any
 
 from softcvi.fitting import AbstractReporter
 from softcvi_experiments._figures import metrics_figure, save_figure
-from softcvi_experiments._records import Records
 from softcvi_experiments._reproduce import Reproduction, run_all
 from softcvi_experiments._settings import Settings, check_names
 from softcvi_experiments._tables import as_markdown, compare
 from softcvi_experiments.appendix._variants_report import variants_figure
 from softcvi_experiments.references import get_source
+from softcvi_experiments.store import Records
 from softcvi_experiments.tasks import PAPER_TASKS
 
 _TEMPERED = ("softcvi-0.75", "softcvi-1")

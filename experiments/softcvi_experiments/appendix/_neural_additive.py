@@ -14,7 +14,6 @@ import numpy as np
 from softcvi.fitting import AbstractReporter, Silent
 from softcvi_experiments._figures import save_figure
 from softcvi_experiments._methods import PAPER_METHODS, get_objective
-from softcvi_experiments._records import Records
 from softcvi_experiments._reproduce import Reproduction
 from softcvi_experiments.appendix._additive_metrics import (
     VALIDATION_SCORES,
@@ -37,6 +36,7 @@ from softcvi_experiments.appendix._early_stopping import (
     PlainAdam,
     fit_keeping_best,
 )
+from softcvi_experiments.store import Records
 
 Record = dict[str, Any]
 

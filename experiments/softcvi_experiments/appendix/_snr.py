@@ -14,7 +14,6 @@ from softcvi.diagnostics import GradientStatistics, gradient_snr
 from softcvi.objectives import AbstractObjective
 from softcvi_experiments._figures import save_figure
 from softcvi_experiments._methods import get_objective
-from softcvi_experiments._records import Records
 from softcvi_experiments._reproduce import Reproduction
 from softcvi_experiments.appendix._snr_figure import snr_figure
 from softcvi_experiments.appendix._toy_normal import (
@@ -23,6 +22,7 @@ from softcvi_experiments.appendix._toy_normal import (
     toy_normal_guide,
     toy_normal_target,
 )
+from softcvi_experiments.store import Records
 
 SNR_METHODS = ("softcvi-0", "softcvi-0.75", "softcvi-1", "snis-fkl")
 SNR_DIMENSIONS = (1, 50)

@@ -6,7 +6,6 @@ from typing import Any
 
 from softcvi.fitting import AbstractReporter
 from softcvi_experiments._figures import save_figure
-from softcvi_experiments._records import Records
 from softcvi_experiments._reproduce import Reproduction
 from softcvi_experiments._run import run_piece
 from softcvi_experiments._settings import Settings, check_names
@@ -16,6 +15,7 @@ from softcvi_experiments.appendix._variants_report import (
     variants_table,
 )
 from softcvi_experiments.references import get_source
+from softcvi_experiments.store import Records
 from softcvi_experiments.tasks import PAPER_TASKS, get_task
 
 STUDY_SETTINGS = Settings(steps=10_000, recipe="default")

@@ -17,10 +17,8 @@ from softcvi.targets import AmortisedTarget
 from softcvi_experiments._figures import save_figure
 from softcvi_experiments._methods import get_objective
 from softcvi_experiments._palette import METHOD_LABELS
-from softcvi_experiments._records import Records
 from softcvi_experiments._reproduce import Reproduction
 from softcvi_experiments.appendix._images import Images, load_images
-from softcvi_experiments.appendix._markdown import as_table
 from softcvi_experiments.appendix._vae_figure import vae_figure
 from softcvi_experiments.appendix._vae_model import (
     Decoder,
@@ -28,6 +26,8 @@ from softcvi_experiments.appendix._vae_model import (
     bounds,
     decoded_grid,
 )
+from softcvi_experiments.store import Records
+from softcvi_experiments.tables import markdown_table
 
 VAE_METHODS = ("elbo", "softcvi-0", "softcvi-0.75", "softcvi-1")
 Record = dict[str, Any]
@@ -227,4 +227,4 @@ def vae_table(records: Sequence[Record]) -> str:
         ]
         for record in records
     ]
-    return as_table(header, lines)
+    return markdown_table(header, lines)

@@ -7,8 +7,8 @@ import numpy as np
 
 from softcvi_experiments._figures import new_figure
 from softcvi_experiments._palette import METHOD_COLOURS
-from softcvi_experiments.appendix._markdown import as_table
 from softcvi_experiments.appendix._variants import DEFAULTS
+from softcvi_experiments.tables import markdown_table
 from softcvi_experiments.tasks import get_task
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def variants_table(records: Sequence[Record], labels: Mapping[str, str]) -> str:
                     str(len(group)),
                 ]
             )
-    return as_table(header, lines)
+    return markdown_table(header, lines)
 
 
 def _numbers(records: Sequence[Record], name: str) -> np.ndarray:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from softcvi_experiments.tables import markdown_table
 from softcvi_experiments.tasks import get_task
 
 Payload = dict[str, Any]
@@ -15,28 +16,8 @@ _AXES = {
 }
 
 
-def as_markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Cells as a Markdown table; all columns but the first are aligned right.
-
-    Args:
-        header: Names of the columns.
-        rows: Cells, row by row.
-
-    Example:
-        >>> print(as_markdown(["task", "s"], [["a", "1.0"]]))
-        | task |   s |
-        | ---- | --: |
-        | a    | 1.0 |
-    """
-    columns = list(zip(*[header, *rows], strict=True))
-    widths = [max(3, *map(len, column)) for column in columns]
-    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
-    aligned = [
-        [row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]
-        for row in (header, *rows)
-    ]
-    lines = [aligned[0], rule, *aligned[1:]]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return markdown_table(header, rows, numbers=True)
 
 
 def _number(value: float | None, suffix: str = "") -> str:
@@ -76,7 +57,7 @@ def peers_tables(payload: Payload) -> list[str]:
         found += [
             f"**{problem['title']}**, K = {problem['num_particles']}, "
             f"{problem['steps']:,} steps",
-            as_markdown(["loop", "time of a step", "us a step", "first call, s"], rows),
+            _table(["loop", "time of a step", "us a step", "first call, s"], rows),
         ]
     if parts.get("overhead"):
         rows = [
@@ -90,11 +71,11 @@ def peers_tables(payload: Payload) -> list[str]:
         ]
         header = ["bar + history + stopping", "/ bare loop", "/ loop without bar",
                   "bare, us a step", "all, us a step"]  # fmt: skip
-        found.append(as_markdown(header, rows))
+        found.append(_table(header, rows))
     if parts.get("trusted"):
         rows = [_trusted_row(row) for row in parts["trusted"]]
         header = ["cold process to posterior", "way", "s", "trusted", "checks"]
-        found.append(as_markdown(header, rows))
+        found.append(_table(header, rows))
     return found
 
 
@@ -122,7 +103,7 @@ def growth_tables(payload: Payload) -> list[str]:
             rows.append([axis, curve["label"], span, cost, f"{curve['slope']:.2f}"])
     if rows:
         header = ["cost against", "of", "from", "us a step", "slope, larger half"]
-        found.append(as_markdown(header, rows))
+        found.append(_table(header, rows))
     if payload["parts"].get("memory"):
         header = ["memory of", "growth, MiB", "returned, MiB", "bound, MiB"]
         names = {"history": "history of {:,} steps", "particles": "{:,} particles"}
@@ -133,7 +114,7 @@ def growth_tables(payload: Payload) -> list[str]:
             ]
             for row in payload["parts"]["memory"]
         ]
-        found.append(as_markdown(header, rows))
+        found.append(_table(header, rows))
     return found
 
 
@@ -148,7 +129,7 @@ def compile_tables(payload: Payload) -> list[str]:
     if imports:
         cells = [_number(imports[k]) for k in ("reference", "softcvi", "ratio")]
         header = ["import", "jax, equinox, flowjax, s", "softcvi, s", "ratio"]
-        found.append(as_markdown(header, [["seconds", *cells]]))
+        found.append(_table(header, [["seconds", *cells]]))
     tasks = payload["parts"].get("tasks")
     if tasks:
         header = ["task", "compilation, s", "first step, s",
@@ -162,7 +143,7 @@ def compile_tables(payload: Payload) -> list[str]:
             ]
             for row in tasks
         ]
-        found.append(as_markdown(header, rows))
+        found.append(_table(header, rows))
     return found
 
 
@@ -187,7 +168,7 @@ def figure_tables(payload: Payload) -> list[str]:
         for task in tasks
     ]
     header = ["us a step", "one fit", *(f"{fits} fits, {m}" for m in methods)]
-    found = [as_markdown(header, rows)]
+    found = [_table(header, rows)]
     if many["rows"]:
         how = "measured" if many["measured"] else "estimated from these"
         found.append(

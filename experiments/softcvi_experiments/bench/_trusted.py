@@ -5,12 +5,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from softcvi_experiments.bench._child import ChildError, run_child
+from softcvi_experiments.bench._child import run_child
 from softcvi_experiments.bench._options import Options
+from softcvi_experiments.children import ChildError
+from softcvi_experiments.nuts import MAX_RHAT, MIN_ESS
 from softcvi_experiments.tasks import PAPER_TASKS
 
 USABLE_KHAT = 0.7
-GOOD_RHAT, GOOD_ESS = 1.01, 400
 OURS = {"default": "softcvi, default", "paper": "softcvi, the paper's guide"}
 NUTS = {"vectorized": "NUTS, vectorised", "parallel": "NUTS, parallel"}
 
@@ -20,8 +21,8 @@ def measure_trusted(options: Options) -> list[dict[str, Any]]:
 
     Ours is trusted when k-hat of the importance weights is below 0.7; NUTS (four
     chains of 1,000 draws after 1,000 of warm-up), and the chains at the end of our
-    ladder, when R-hat is below 1.01 and the effective sample size above 400 for all
-    parameters. Both get the same NumPyro model; the paper's guides get the paper's
+    ladder, when R-hat is below 1.01, the effective sample size at least 400 for all
+    parameters, and no transition diverged. Both get the same NumPyro model; the paper's guides get the paper's
     densities.
 
     Args:
@@ -70,4 +71,5 @@ def _is_trusted(report: dict[str, Any]) -> bool:
     checks = report["checks"]
     if "khat" in checks:
         return checks["khat"] < USABLE_KHAT
-    return checks["rhat"] < GOOD_RHAT and checks["ess"] > GOOD_ESS
+    converged = checks["rhat"] < MAX_RHAT and checks["ess"] >= MIN_ESS
+    return converged and not checks["divergent"]

@@ -83,30 +83,19 @@ def _nuts(task: str, method: str, seed: str, quick: str) -> dict[str, Any]:
     if method == "parallel":
         numpyro.set_host_device_count(4)
     import jax
-    import numpy as np
-    from numpyro.diagnostics import summary
-    from numpyro.infer import MCMC, NUTS
 
     began = time.perf_counter()
     from softcvi_experiments.bench._problems import get_problem
+    from softcvi_experiments.nuts import sample_model
 
     problem = get_problem(task)
     setup = time.perf_counter() - began
     size = 10 if int(quick) else 1_000
-    mcmc = MCMC(
-        NUTS(problem.model), num_warmup=size, num_samples=size, num_chains=4,
-        chain_method=method, progress_bar=False,
+    run = sample_model(
+        jax.random.key(int(seed)), problem.model, problem.args, warmup=size,
+        samples=size, parallel=method == "parallel",
     )  # fmt: skip
-    mcmc.run(jax.random.key(int(seed)), *problem.args, extra_fields=("diverging",))
-    latent = mcmc.get_samples(group_by_chain=True)
-    table = summary({name: np.asarray(value) for name, value in latent.items()})
-    rhat = max(float(np.max(site["r_hat"])) for site in table.values())
-    ess = min(float(np.min(site["n_eff"])) for site in table.values())
-    divergent = int(mcmc.get_extra_fields()["diverging"].sum())
-    return {
-        "checks": {"rhat": rhat, "ess": ess, "divergent": divergent},
-        "seconds_setup": setup,
-    }
+    return {"checks": run.checks, "seconds_setup": setup}
 
 
 def _memory(what: str, size: str) -> dict[str, Any]:

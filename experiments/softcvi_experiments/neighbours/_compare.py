@@ -5,12 +5,12 @@ from collections.abc import Mapping
 
 import jax
 import numpy as np
-from numpyro.diagnostics import split_gelman_rubin
-from numpyro.infer import MCMC, NUTS, init_to_median
+from numpyro.infer import init_to_median
 
 import softcvi
 from softcvi.adapters import from_numpyro
 from softcvi_experiments.neighbours._models import Case
+from softcvi_experiments.nuts import sample_model
 
 
 def compare(case: Case, *, seed: int = 0, steps: int = 10_000) -> dict:
@@ -28,41 +28,29 @@ def compare(case: Case, *, seed: int = 0, steps: int = 10_000) -> dict:
     target = from_numpyro(case.model, *case.args)
     result = softcvi.fit(jax.random.key(seed), target, steps=steps, progress=False)
     seconds = time.perf_counter() - began
-    began = time.perf_counter()
-    chains = MCMC(
-        # From prior medians: from random points a chain can stay in a swapped mode of
-        # the mixture that has no mass to speak of.
-        NUTS(
-            case.marginal or case.model,
-            target_accept_prob=0.95,
-            init_strategy=init_to_median,
-        ),
-        num_warmup=1000,
-        num_samples=2500,
-        num_chains=4,
-        chain_method="vectorized",
-        progress_bar=False,
+    # From prior medians: from random points a chain can stay in a swapped mode of the
+    # mixture that has no mass to speak of.
+    chains = sample_model(
+        jax.random.key(seed + 1),
+        case.marginal or case.model,
+        case.args,
+        samples=2500,
+        target_accept_prob=0.95,
+        init_strategy=init_to_median,
     )
-    chains.run(jax.random.key(seed + 1), *case.args)
-    truth = chains.get_samples()
-    by_chain = chains.get_samples(group_by_chain=True)
-    rhat = max(
-        float(np.max(split_gelman_rubin(np.asarray(by_chain[name]))))
-        for name in case.sites
-    )
-    nuts_seconds = time.perf_counter() - began
+    truth = chains.draws
     posterior = result.posterior
     plain = posterior.sample(jax.random.key(seed + 2), 4000)
     corrected = posterior.resample(jax.random.key(seed + 2), 4000)
     return {
         "model": case.name,
         "parameters": target.structure.size,
-        "guide": result.choices["guide"].split(":")[0],
+        "guide": type(posterior.guide).__name__,
         "khat": float(result.khat),
         "verdict": result.verdict.level,
         "seconds": seconds,
-        "nuts_seconds": nuts_seconds,
-        "nuts_rhat": rhat,
+        "nuts_seconds": chains.seconds,
+        "nuts_rhat": chains.rhat,
         "plain": distance(plain, truth, case.sites),
         "corrected": distance(corrected, truth, case.sites),
     }

@@ -1,11 +1,12 @@
 """The table of the documentation."""
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from softcvi_experiments.neighbours._autoencoder import train
 from softcvi_experiments.neighbours._compare import compare
 from softcvi_experiments.neighbours._models import cases
+from softcvi_experiments.store import Records
+from softcvi_experiments.tables import markdown_table
 
 _HEAD = """# NumPyro's examples, beside NUTS
 
@@ -32,9 +33,13 @@ def write_table(path: Path, *, steps: int = 10_000, vae_steps: int = 3000) -> No
         steps: Steps of each fit.
         vae_steps: Steps of the autoencoder.
     """
-    text = _HEAD + _line(_COLUMNS) + _line(["---"] * len(_COLUMNS))
+    store = Records(path.parent)
+    rows = []
     for case in cases():
-        text += row(compare(case, steps=steps))
+        facts = compare(case, steps=steps)
+        store.add([facts])
+        rows.append(row(facts))
+        text = _HEAD + markdown_table(_COLUMNS, rows) + "\n"
         path.write_text(text)
     ours, theirs = (
         train(name, steps=vae_steps) for name in ("SoftCVILoss", "Trace_ELBO")
@@ -47,15 +52,15 @@ def write_table(path: Path, *, steps: int = 10_000, vae_steps: int = 3000) -> No
     path.write_text(text)
 
 
-def row(facts: dict) -> str:
-    """One line of the table.
+def row(facts: dict) -> list[str]:
+    """Cells of one line of the table.
 
     Example:
         >>> facts = {"model": "m", "parameters": 2, "guide": "normal", "khat": 0.1,
         ...     "verdict": "trusted", "seconds": 3.0, "nuts_seconds": 4.0,
         ...     "nuts_rhat": 1.0, "plain": (0.1, 1.1), "corrected": (0.01, 1.0)}
-        >>> print(row(facts), end="")
-        | m | 2 | normal | 0.10 | trusted | 0.10, 0.01 | 1.10, 1.00 | 3 | 4 | 1.00 |
+        >>> row(facts)[3:7]
+        ['0.10', 'trusted', '0.10, 0.01', '1.10, 1.00']
     """
     (shift, ratio), (better_shift, better_ratio) = facts["plain"], facts["corrected"]
     cells = [
@@ -70,8 +75,4 @@ def row(facts: dict) -> str:
         f"{facts['nuts_seconds']:.0f}",
         f"{facts['nuts_rhat']:.2f}",
     ]
-    return _line(cells)
-
-
-def _line(cells: Iterable[object]) -> str:
-    return "| " + " | ".join(str(cell) for cell in cells) + " |\n"
+    return [str(cell) for cell in cells]

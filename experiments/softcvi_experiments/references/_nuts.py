@@ -13,6 +13,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from softcvi_experiments.nuts import sample_model
 from softcvi_experiments.references._precision import double_precision
 from softcvi_experiments.references._record import Reference
 
@@ -184,33 +185,29 @@ def _sample(
     thinning: int,
 ) -> Reference:
     import numpyro
-    from numpyro.infer import MCMC, NUTS, init_to_median
+    from numpyro.infer import init_to_median
 
     warmup = 2000
     with double_precision():
-        kernel = NUTS(
-            model, target_accept_prob=0.98, init_strategy=init_to_median(num_samples=50)
-        )
-        mcmc = MCMC(
-            kernel,
-            num_warmup=warmup,
-            num_samples=DRAWS_PER_CHAIN * thinning,
-            num_chains=NUM_CHAINS,
+        run = sample_model(
+            key,
+            model,
+            model_args,
+            chains=NUM_CHAINS,
+            warmup=warmup,
+            samples=DRAWS_PER_CHAIN * thinning,
             thinning=thinning,
-            chain_method="vectorized",
-            progress_bar=False,
+            target_accept_prob=0.98,
+            init_strategy=init_to_median(num_samples=50),
         )
-        mcmc.run(key, *model_args, extra_fields=("diverging",))
-        samples = mcmc.get_samples(group_by_chain=True)
-        divergences = int(mcmc.get_extra_fields()["diverging"].sum())
     provenance = {
         "source": "softcvi references build",
         "method": f"NumPyro {numpyro.__version__} NUTS, float64, {NUM_CHAINS} chains",
         "warmup": warmup,
         "draws_per_chain": DRAWS_PER_CHAIN,
         "thinning": thinning,
-        "divergences_among_kept": divergences,
+        "divergences_among_kept": run.divergences,
     }
     return Reference.from_chains(
-        name, {k: np.asarray(samples[k]) for k in names}, observed, provenance
+        name, {k: run.by_chain[k] for k in names}, observed, provenance
     )

@@ -1,6 +1,6 @@
 """A zoo of models nobody tuned the defaults for, with trustworthy references."""
 
-from softcvi_experiments.zoo._bench import read_records, run_zoo, write_report
+from softcvi_experiments.zoo._bench import run_zoo, write_report
 from softcvi_experiments.zoo._build import build_reference, build_references
 from softcvi_experiments.zoo._case import run_case
 from softcvi_experiments.zoo._model import Modes, ZooModel
@@ -14,7 +14,7 @@ from softcvi_experiments.zoo._strategies import (
     SymmetrisedNUTS,
     WhitenedNUTS,
 )
-from softcvi_experiments.zoo._table import markdown_table
+from softcvi_experiments.zoo._table import zoo_page
 
 __all__ = [
     "AbstractStrategy",
@@ -30,12 +30,11 @@ __all__ = [
     "build_references",
     "get",
     "load_reference",
-    "markdown_table",
     "names",
-    "read_records",
     "run_case",
     "run_zoo",
     "score",
     "select",
     "write_report",
+    "zoo_page",
 ]

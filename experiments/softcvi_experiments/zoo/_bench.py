@@ -1,19 +1,16 @@
 """The zoo's bench: every model by every method, each pair in a fresh process."""
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Lock
 
+from softcvi_experiments.children import ChildError, run_tasks
+from softcvi_experiments.store import Records
 from softcvi_experiments.zoo._case import METHODS, blank_record
 from softcvi_experiments.zoo._picture import draw_picture
 from softcvi_experiments.zoo._registry import select
-from softcvi_experiments.zoo._table import markdown_table
+from softcvi_experiments.zoo._table import zoo_page
 
+IDENTITY = ("model", "method", "seed")
 DEFAULT_METHODS = (
     "fit",
     "fit_until",
@@ -22,61 +19,6 @@ DEFAULT_METHODS = (
     "pathfinder",
     "nuts",
 )
-
-
-def read_records(path: Path | str) -> list[dict]:
-    """Records of a bench, the last one of each case.
-
-    Example:
-        >>> read_records("no-such-folder/records.jsonl")
-        []
-    """
-    if not Path(path).exists():
-        return []
-    cases = {}
-    for line in Path(path).read_text().splitlines():
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError:
-            continue  # A line cut short by an interruption: the case is run again.
-        cases[record["model"], record["method"], record["seed"]] = record
-    return list(cases.values())
-
-
-def _run_in_process(
-    model: str, method: str, seeds: list[int], timeout: float
-) -> list[dict]:
-    """Run one method on one model; the seeds share a process and its programs."""
-    command = [sys.executable, "-m", "softcvi_experiments.zoo"]
-    command += ["--case", model, method, ",".join(map(str, seeds))]
-    # Compilation is part of what a user waits for, so no cache may hide it.
-    environment = {**os.environ, "JAX_ENABLE_COMPILATION_CACHE": "false"}
-    try:
-        done = subprocess.run(
-            command,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=timeout * len(seeds),
-            check=False,
-        )
-        output = done.stdout
-        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
-        message = f"exit status {done.returncode}: {last}"
-    except subprocess.TimeoutExpired as expired:
-        output = (expired.stdout or b"").decode(errors="replace")
-        message = f"no answer within {timeout * len(seeds):.0f} s"
-    answers = {}
-    for line in output.splitlines():
-        try:
-            record = json.loads(line)
-            answers[record["seed"]] = record
-        except (json.JSONDecodeError, KeyError, TypeError):
-            continue  # Not a record: something else that was printed.
-    missing = {"status": "error", "message": message}
-    return [
-        answers.get(seed, blank_record(model, method, seed) | missing) for seed in seeds
-    ]
 
 
 def run_zoo(
@@ -116,38 +58,41 @@ def run_zoo(
         raise ValueError(
             f"methods {unknown} are not known; choose from: {', '.join(METHODS)}."
         )
-    chosen = select(models, split)
-    folder = Path(out)
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "records.jsonl"
-    done = {
-        (r["model"], r["method"], r["seed"])
-        for r in read_records(path)
-        if r["status"] == "ok"
-    }
-    todo = {
-        (model.name, method): [s for s in seeds if (model.name, method, s) not in done]
-        for model in chosen
+    store = Records(out)
+    done = {_identity(r) for r in store.latest(*IDENTITY) if r["status"] == "ok"}
+    groups = [
+        [
+            {"model": model.name, "method": method, "seed": seed, "first": i == 0}
+            for i, seed in enumerate(seeds)
+            if (model.name, method, seed) not in done
+        ]
+        for model in select(models, split)
         for method in methods
-    }
-    lock = Lock()
-
-    def one(case: tuple[tuple[str, str], list[int]]) -> None:
-        (model, method), wanted = case
-        for record in _run_in_process(model, method, wanted, timeout):
-            with lock:
-                with path.open("a") as file:
-                    file.write(json.dumps(record) + "\n")
-                report(describe(record))
-
+    ]
+    # Compilation is part of what a user waits for, so no cache may hide it.
+    results = run_tasks(
+        "softcvi_experiments.zoo._case",
+        groups,
+        jobs=processes,
+        timeout=timeout,
+        fresh=True,
+    )
     try:
-        with ThreadPoolExecutor(processes) as pool:
-            list(pool.map(one, [case for case in todo.items() if case[1]]))
+        for task, result in results:
+            if isinstance(result, ChildError):
+                blank = blank_record(*_identity(task))
+                result = blank | {"status": "error", "message": str(result)}
+            store.add([result])
+            report(describe(result))
     finally:
         # An interrupted bench still shows what it has.
-        records = read_records(path)
-        write_report(records, folder)
+        records = store.latest(*IDENTITY)
+        write_report(records, Path(out))
     return records
+
+
+def _identity(record: dict) -> tuple[str, str, int]:
+    return record["model"], record["method"], record["seed"]
 
 
 def describe(record: dict) -> str:
@@ -178,5 +123,5 @@ def write_report(records: list[dict], folder: Path | str) -> None:
     """
     if not records:
         return
-    (Path(folder) / "zoo.md").write_text(markdown_table(records))
+    (Path(folder) / "zoo.md").write_text(zoo_page(records))
     draw_picture(records, Path(folder) / "zoo.png")

@@ -1,15 +1,17 @@
-"""Making the references: one fresh process a model, in double precision."""
+"""Making the references: one fresh process per model, in double precision."""
 
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 
+from softcvi_experiments.children import (
+    ChildError,
+    environment,
+    run_tasks,
+    serve,
+)
 from softcvi_experiments.zoo._model import ZooModel
 from softcvi_experiments.zoo._reference import FOLDER, QUANTILES, Reference
 from softcvi_experiments.zoo._registry import get, select
@@ -17,6 +19,7 @@ from softcvi_experiments.zoo._registry import get, select
 NUM_STORED = 1_000
 MAX_RHAT = 1.01
 MIN_ESS = 2_000.0
+_TIMEOUT = 24 * 3600.0
 
 
 def latent_shapes(model: ZooModel) -> dict[str, tuple[int, ...]]:
@@ -138,32 +141,35 @@ def build_references(
         overwrite: Whether to make references again that are already there.
 
     Returns:
-        One line a model saying how it went.
+        One line per model saying how it went.
     """
     target = Path(folder or FOLDER)
     todo = [m.name for m in select(models)]
     if not overwrite:
         todo = [name for name in todo if not (target / f"{name}.npz").exists()]
-    flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-    environment = {
-        **os.environ,
-        "JAX_ENABLE_X64": "1",
-        "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip(),
-        "OMP_NUM_THREADS": "1",
-    }
+    tasks = [
+        {"name": n, "folder": str(target), "seed": seed, "effort": effort} for n in todo
+    ]
+    results = run_tasks(
+        "softcvi_experiments.zoo._build",
+        [[task] for task in tasks],
+        jobs=processes,
+        timeout=_TIMEOUT,
+        env=environment(threads=1, x64=True),
+        fresh=True,
+    )
+    lines = []
+    for task, result in results:
+        failed = isinstance(result, ChildError)
+        lines.append(f"{task['name']}: FAILED, {result}" if failed else result["line"])
+        print(lines[-1], flush=True)
+    return lines
 
-    def one(name: str) -> str:
-        command = [sys.executable, "-m", "softcvi_experiments.zoo", "--one", name]
-        command += ["--folder", str(target), "--seed", str(seed)]
-        command += ["--effort", str(effort)]
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False
-        )
-        line = (done.stdout if done.returncode == 0 else done.stderr).strip()
-        line = line.splitlines()[-1] if line else f"exit status {done.returncode}"
-        line = line if done.returncode == 0 else f"{name}: FAILED, {line}"
-        print(line, flush=True)
-        return line
 
-    with ThreadPoolExecutor(processes) as pool:
-        return list(pool.map(one, todo))
+def _answer(task: dict) -> dict:
+    task = {**task, "folder": Path(task["folder"])}
+    return {"line": build_and_save(**task)}
+
+
+if __name__ == "__main__":
+    serve(_answer)

@@ -7,13 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from softcvi_experiments.nuts import sample_model
 from softcvi_experiments.zoo._model import ZooModel
 from softcvi_experiments.zoo._outcome import Outcome, pareto_khat
 from softcvi_experiments.zoo._unconstrained import Unconstrained, unconstrain
 
 NUM_DRAWS = 20_000
 SVI_STEPS = 10_000
-NUTS_CHAINS, NUTS_WARMUP, NUTS_SAMPLES = 4, 1_000, 1_000
 PATHS = 8
 
 
@@ -125,28 +125,17 @@ def pathfinder(model: ZooModel, seed: int) -> Outcome:
 
 def nuts(model: ZooModel, seed: int) -> Outcome:
     """NumPyro NUTS, four vectorised chains of 1,000 after 1,000 of warm-up."""
-    from numpyro.diagnostics import summary
-    from numpyro.infer import MCMC, NUTS
-
-    mcmc = MCMC(
-        NUTS(model.model),
-        num_warmup=NUTS_WARMUP,
-        num_samples=NUTS_SAMPLES,
-        num_chains=NUTS_CHAINS,
-        chain_method="vectorized",
-        progress_bar=False,
-    )
     key = jax.random.key(seed)
-    mcmc.run(key, *model.args, extra_fields=("diverging",), **model.kwargs)
-    by_chain = mcmc.get_samples(group_by_chain=True)
-    checks = summary(by_chain)
-    # The constant entries of a Cholesky factor have no R-hat.
-    worst = float(max(np.nanmax(c["r_hat"]) for c in checks.values()))
-    least = float(min(np.nanmin(c["n_eff"]) for c in checks.values()))
-    divergent = int(mcmc.get_extra_fields()["diverging"].sum())
-    return Outcome(
-        draws=mcmc.get_samples(),
-        trusted=worst < 1.01 and least > 400 and divergent == 0,
-        verdict=f"R-hat {worst:.3f}, ESS {least:.0f}, {divergent} divergent",
-        details={"rhat": worst, "ess": least, "divergent": divergent},
-    )
+    run = sample_model(key, model.model, model.args, model.kwargs)
+    return Outcome(run.draws, trusted=run.trusted, verdict=str(run), details=run.checks)
+
+
+def nuts_parallel(model: ZooModel, seed: int) -> Outcome:
+    """The same with one device per chain."""
+    import numpyro
+
+    # Before JAX looks for devices; each method has a process of its own.
+    numpyro.set_host_device_count(4)
+    key = jax.random.key(seed)
+    run = sample_model(key, model.model, model.args, model.kwargs, parallel=True)
+    return Outcome(run.draws, trusted=run.trusted, verdict=str(run), details=run.checks)

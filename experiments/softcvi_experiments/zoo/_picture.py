@@ -14,6 +14,7 @@ _STYLE = {
     "auto_mvn": ("AutoMultivariateNormal", "#b56576", "^"),
     "pathfinder": ("pathfinder", "#81b29a", "s"),
     "nuts": ("NUTS", "#6c757d", "x"),
+    "nuts_parallel": ("NUTS, parallel", "#343a40", "+"),
 }
 _FLOOR, _CEILING = 1e-2, 1e2
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from softcvi_experiments.nuts import sample_model, sample_potential
+
 Draws = dict[str, np.ndarray]
 
 
@@ -44,8 +46,8 @@ class LongNUTS(AbstractStrategy):
             negligible mass; uniform starts if empty.
         dense_mass: Whether the mass matrix is dense.
         accept: Target acceptance probability.
-        warmup: Warm-up iterations a chain.
-        samples: Kept iterations a chain.
+        warmup: Warm-up iterations per chain.
+        samples: Kept iterations per chain.
         chains: Number of chains.
         max_depth: Largest tree depth.
 
@@ -67,29 +69,23 @@ class LongNUTS(AbstractStrategy):
     def draws(self, model, args, kwargs, seed, effort):
         """Run the chains (see the base class)."""
         import jax
-        from numpyro.infer import MCMC, NUTS, init_to_uniform, init_to_value
+        from numpyro.infer import init_to_uniform, init_to_value
 
         start = init_to_value(values=dict(self.init)) if self.init else init_to_uniform
-        kernel = NUTS(
+        run = sample_model(
+            jax.random.key(seed),
             self.model or model,
+            args,
+            kwargs,
+            chains=self.chains,
+            warmup=self.warmup,
+            samples=max(int(self.samples * effort), 1),
             dense_mass=self.dense_mass,
             target_accept_prob=self.accept,
             max_tree_depth=self.max_depth,
             init_strategy=start,
         )
-        mcmc = MCMC(
-            kernel,
-            num_warmup=self.warmup,
-            num_samples=max(int(self.samples * effort), 1),
-            num_chains=self.chains,
-            chain_method="vectorized",
-            progress_bar=False,
-        )
-        mcmc.run(jax.random.key(seed), *args, **kwargs)
-        return {
-            site: np.asarray(value)
-            for site, value in mcmc.get_samples(group_by_chain=True).items()
-        }
+        return dict(run.by_chain)
 
 
 @dataclass(frozen=True)
@@ -103,8 +99,8 @@ class WhitenedNUTS(AbstractStrategy):
     Attributes:
         init: Values by site from which the mode is sought.
         accept: Target acceptance probability.
-        warmup: Warm-up iterations a chain.
-        samples: Kept iterations a chain.
+        warmup: Warm-up iterations per chain.
+        samples: Kept iterations per chain.
         chains: Number of chains.
         provenance: What is said of the method in the stored file.
     """
@@ -119,9 +115,8 @@ class WhitenedNUTS(AbstractStrategy):
     def draws(self, model, args, kwargs, seed, effort):
         """Find the mode, whiten, run the chains (see the base class)."""
         import jax
-        import jax.numpy as jnp
         from jax.flatten_util import ravel_pytree
-        from numpyro.infer import MCMC, NUTS, init_to_value
+        from numpyro.infer import init_to_value
         from numpyro.infer.util import initialize_model
 
         mode_key, start_key, run_key = jax.random.split(jax.random.key(seed), 3)
@@ -139,22 +134,18 @@ class WhitenedNUTS(AbstractStrategy):
         def sites(z):
             return info.postprocess_fn(unravel(mode + factor @ z))
 
-        mcmc = MCMC(
-            NUTS(
-                potential_fn=lambda z: info.potential_fn(unravel(mode + factor @ z)),
-                target_accept_prob=self.accept,
-            ),
-            num_warmup=self.warmup,
-            num_samples=max(int(self.samples * effort), 1),
-            num_chains=self.chains,
-            chain_method="vectorized",
-            progress_bar=False,
-        )
         # Starts wider than the posterior, so that R-hat can see a lack of mixing.
         start = 2.0 * jax.random.normal(start_key, (self.chains, len(mode)))
-        mcmc.run(run_key, init_params=start)
-        white = jnp.asarray(mcmc.get_samples(group_by_chain=True))
-        return {k: np.asarray(v) for k, v in jax.vmap(jax.vmap(sites))(white).items()}
+        run = sample_potential(
+            run_key,
+            lambda z: info.potential_fn(unravel(mode + factor @ z)),
+            start,
+            sites,
+            warmup=self.warmup,
+            samples=max(int(self.samples * effort), 1),
+            target_accept_prob=self.accept,
+        )
+        return dict(run.by_chain)
 
 
 def _mode_and_factor(potential, flat):

@@ -3,6 +3,7 @@
 import math
 from statistics import median
 
+from softcvi_experiments.tables import markdown_table
 from softcvi_experiments.zoo._case import METHODS
 from softcvi_experiments.zoo._registry import names
 
@@ -14,7 +15,17 @@ LABELS = {
     "auto_mvn": "NumPyro AutoMultivariateNormal",
     "pathfinder": "BlackJAX multi-path pathfinder",
     "nuts": "NumPyro NUTS 4 x (1000 + 1000)",
+    "nuts_parallel": "the same, one device per chain",
 }
+NUTS = ("nuts", "nuts_parallel")
+SUMMARY = (
+    "method", "good", "said trusted", "trusted but wrong", "errors", "median seconds",
+    "faster than NUTS",
+)  # fmt: skip
+CASES = (
+    "model", "half", "method", "mean error", "sd ratio", "mode weight error",
+    "log prob of reference draws", "k-hat", "verdict", "seconds",
+)  # fmt: skip
 SILENT = 0.3
 
 
@@ -36,17 +47,13 @@ def _share(count: int, total: int) -> str:
     return f"{count} of {total}" + (f" ({100 * count / total:.0f} %)" if total else "")
 
 
-def _summary(records: list[dict]) -> list[str]:
+def _summary(records: list[dict]) -> str:
     seconds = {
         (r["model"], r["seed"]): r["seconds"]
         for r in records
         if r["method"] == "nuts" and r["status"] == "ok"
     }
-    lines = [
-        "| method | good | said trusted | trusted but wrong | errors | "
-        "median seconds | faster than NUTS |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
+    rows = []
     for method in METHODS:
         mine = [r for r in records if r["method"] == method]
         if not mine:
@@ -59,14 +66,19 @@ def _summary(records: list[dict]) -> list[str]:
         faster = sum(r["seconds"] < seconds[r["model"], r["seed"]] for r in raced)
         time = f"{median(r['seconds'] for r in fresh):.1f}" if fresh else "-"
         trusted = sum(bool(r["trusted"]) for r in judged)
-        lines.append(
-            f"| {LABELS[method]} | {_share(sum(r['good'] for r in ok), len(mine))} | "
-            f"{_share(trusted, len(judged)) if judged else 'no verdict'} | "
-            f"{len(silent_failures(mine)) if judged else '-'} | "
-            f"{len(mine) - len(ok)} | {time} | "
-            f"{'-' if method == 'nuts' or not raced else _share(faster, len(raced))} |"
+        race = method not in NUTS and raced
+        rows.append(
+            [
+                LABELS[method],
+                _share(sum(r["good"] for r in ok), len(mine)),
+                _share(trusted, len(judged)) if judged else "no verdict",
+                str(len(silent_failures(mine))) if judged else "-",
+                str(len(mine) - len(ok)),
+                time,
+                _share(faster, len(raced)) if race else "-",
+            ]
         )
-    return lines
+    return markdown_table(SUMMARY, rows)
 
 
 def _number(value, digits: int = 2) -> str:
@@ -75,21 +87,24 @@ def _number(value, digits: int = 2) -> str:
     return f"{value:.{digits}f}" if abs(value) < 1e4 else f"{value:.1e}"
 
 
-def _row(record: dict) -> str:
-    head = f"| {record['model']} | {record['split'][:3]} | {record['method']} "
+def _row(record: dict) -> list[str]:
+    head = [record["model"], record["split"][:3], record["method"]]
     if record["status"] != "ok":
         message = record["message"].splitlines()[0][:60]
-        return head + f"| error: {message} | | | | | | |"
+        return [*head, f"error: {message}", *[""] * 6]
     trusted = {True: "trusted", False: "not trusted", None: "-"}[record["trusted"]]
     wrong = " **wrong**" if silent_failures([record]) else ""
-    return head + (
-        f"| {'**' if record['good'] else ''}{_number(record['mean_error'])}"
-        f"{'**' if record['good'] else ''} "
-        f"| {_number(record['sd_ratio_min'])} to {_number(record['sd_ratio_max'])} "
-        f"| {_number(record['mode_error'])} "
-        f"| {_number(record['reference_log_prob'])} | {_number(record['khat'])} "
-        f"| {trusted}{wrong} | {_number(record['seconds'], 1)} |"
-    )
+    mark = "**" if record["good"] else ""
+    return [
+        *head,
+        f"{mark}{_number(record['mean_error'])}{mark}",
+        f"{_number(record['sd_ratio_min'])} to {_number(record['sd_ratio_max'])}",
+        _number(record["mode_error"]),
+        _number(record["reference_log_prob"]),
+        _number(record["khat"]),
+        trusted + wrong,
+        _number(record["seconds"], 1),
+    ]
 
 
 def _worst_seed(records: list[dict]) -> list[dict]:
@@ -123,11 +138,11 @@ def _worst_seed(records: list[dict]) -> list[dict]:
     return sorted(worst.values(), key=lambda r: (order[r["model"]], rank[r["method"]]))
 
 
-def markdown_table(records: list[dict]) -> str:
+def zoo_page(records: list[dict]) -> str:
     """The bench as Markdown: a summary by method, then every model and method.
 
     Example:
-        >>> "| method |" in markdown_table([])
+        >>> "| method |" in zoo_page([])
         True
     """
     seeds = sorted({r["seed"] for r in records})
@@ -141,20 +156,17 @@ def markdown_table(records: list[dict]) -> str:
         "says trusted. Seconds include compilation. Sites without usable variance are "
         "scored as logarithm or asinh.",
         "",
-        *_summary(records),
+        _summary(records),
     ]
     for split in ("development", "report"):
         part = [r for r in records if r.get("split") == split]
         if part:
-            lines += ["", f"### {split.capitalize()} half", "", *_summary(part)]
+            lines += ["", f"### {split.capitalize()} half", "", _summary(part)]
     lines += [
         "",
         "### Every case" + (f" (worst of seeds {seeds})" if len(seeds) > 1 else ""),
         "",
-        "| model | half | method | mean error | sd ratio | mode weight error | "
-        "log prob of reference draws | k-hat | verdict | seconds |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-        *[_row(r) for r in _worst_seed(records)],
+        markdown_table(CASES, [_row(r) for r in _worst_seed(records)]),
         "",
     ]
     return "\n".join(lines)

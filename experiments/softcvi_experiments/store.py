@@ -1,0 +1,246 @@
+"""The record store: JSON lines that are only ever added to, and files of arrays."""
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from softcvi_experiments.provenance import provenance
+
+FILE_NAME = "records.jsonl"
+Record = dict[str, Any]
+Draws = dict[str, np.ndarray]
+
+
+class Records:
+    """The records of an output folder, one JSON object per line.
+
+    Records are appended under a lock by one write, so that several processes may add
+    to one file. A last line without its end, left by a killed process, is ignored by
+    readers and removed by the next writer. Each record says under ``made`` which
+    version, commit, machine and command it is from.
+
+    Args:
+        folder: The output folder; made if need be.
+
+    Example:
+        >>> import tempfile
+        >>> records = Records(tempfile.mkdtemp())
+        >>> records.add([{"task": "slcp", "run": 0, "score": float("nan")}])
+        >>> [record] = records.find({"task": "slcp"})
+        >>> record["score"], record["made"]["jax"] == __import__("jax").__version__
+        (None, True)
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.path = self.folder / FILE_NAME
+        self._read: tuple[tuple[int, int], list[Record]] | None = None
+
+    def all(self) -> list[Record]:
+        """Every record, in the order in which they were added.
+
+        Example:
+            >>> import tempfile
+            >>> Records(tempfile.mkdtemp()).all()
+            []
+        """
+        if not self.path.is_file():
+            return []
+        # A figure asks for a hundred pieces; the file is parsed when it has changed.
+        stat = self.path.stat()
+        version = stat.st_mtime_ns, stat.st_size
+        if self._read is None or self._read[0] != version:
+            self._read = version, self._parsed()
+        return list(self._read[1])
+
+    def _parsed(self) -> list[Record]:
+        text = self.path.read_text()
+        whole = text[: text.rfind("\n") + 1]
+        try:
+            return [json.loads(line) for line in whole.splitlines() if line.strip()]
+        except json.JSONDecodeError as error:
+            raise ValueError(
+                f"{self.path} holds a line that is not JSON ({error}); repair or move "
+                "the file, or choose another --out"
+            ) from error
+
+    def find(self, identity: Mapping[str, Any]) -> list[Record]:
+        """The records that agree with all of these values, by run.
+
+        Args:
+            identity: Values by name.
+
+        Example:
+            >>> import tempfile
+            >>> Records(tempfile.mkdtemp()).find({"task": "slcp"})
+            []
+        """
+        wanted = identity.items()
+        found = [r for r in self.all() if all(r.get(k) == v for k, v in wanted)]
+        return sorted(found, key=lambda record: record.get("run", 0))
+
+    def latest(self, *names: str) -> list[Record]:
+        """The last record for each combination of these values.
+
+        Args:
+            *names: What identifies a record.
+
+        Example:
+            >>> import tempfile
+            >>> records = Records(tempfile.mkdtemp())
+            >>> records.add([{"seed": 0, "x": 1}, {"seed": 0, "x": 2}])
+            >>> [record["x"] for record in records.latest("seed")]
+            [2]
+        """
+        found = {tuple(r.get(name) for name in names): r for r in self.all()}
+        return list(found.values())
+
+    def add(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Append records, all or none.
+
+        Args:
+            records: JSON-friendly mappings; numbers that are not finite become null.
+
+        Example:
+            >>> import tempfile
+            >>> records = Records(tempfile.mkdtemp())
+            >>> records.add([{"run": 0}])
+            >>> len(records.all())
+            1
+        """
+        made = provenance()
+        lines = [
+            json.dumps(_finite({"made": made, **record}), allow_nan=False) + "\n"
+            for record in records
+        ]
+        data = "".join(lines).encode()
+        with _locked(self.path) as file:
+            end = _end_of_last_line(file)
+            os.ftruncate(file, end)
+            try:
+                while data:
+                    data = data[os.write(file, data) :]
+                os.fsync(file)
+            except BaseException:
+                os.ftruncate(file, end)
+                raise
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[int]:
+    """The file, open for appending, held by this process alone."""
+    file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        try:
+            import fcntl
+        except ModuleNotFoundError:  # Windows: one writer only
+            pass
+        else:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
+    finally:
+        os.close(file)  # which also gives the lock back
+
+
+def _end_of_last_line(file: int) -> int:
+    """Where the last whole line ends."""
+    end = os.lseek(file, 0, os.SEEK_END)
+    while end:
+        begin = max(0, end - 65_536)
+        os.lseek(file, begin, os.SEEK_SET)
+        found = os.read(file, end - begin).rfind(b"\n")
+        if found >= 0:
+            return begin + found + 1
+        end = begin
+    return 0
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Write a JSON file, whole or not at all.
+
+    Args:
+        path: The file; an existing one is replaced.
+        value: JSON-friendly.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "a.json"
+        >>> write_json(path, {"a": 1})
+        >>> json.loads(path.read_text())
+        {'a': 1}
+    """
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(json.dumps(value, indent=1) + "\n")
+    os.replace(temporary, path)
+
+
+class DrawStore:
+    """Named draws by what made them, so that no fit is repeated.
+
+    Args:
+        folder: The output folder.
+
+    Example:
+        >>> import tempfile
+        >>> store = DrawStore(tempfile.mkdtemp())
+        >>> store.put({"task": "slcp", "run": 0}, {"theta": np.zeros((2, 5))})
+        >>> store.get({"run": 0, "task": "slcp"})["theta"].shape
+        (2, 5)
+        >>> store.get({"run": 1, "task": "slcp"}) is None
+        True
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self._folder = Path(folder) / "draws"
+        self._folder.mkdir(parents=True, exist_ok=True)
+
+    def get(self, identity: Mapping[str, Any]) -> Draws | None:
+        """Return the draws, or None if there are none.
+
+        Args:
+            identity: JSON values by name.
+        """
+        path = self._path(identity)
+        if not path.is_file():
+            return None
+        with np.load(path, allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files if name != "identity"}
+
+    def put(self, identity: Mapping[str, Any], draws: Draws) -> None:
+        """Keep draws, whole or not at all.
+
+        Args:
+            identity: JSON values by name.
+            draws: The draws.
+        """
+        path = self._path(identity)
+        temporary = path.with_suffix(f".{os.getpid()}.npz")
+        label = json.dumps(dict(identity), sort_keys=True)
+        arrays: dict[str, Any] = {"identity": np.array(label), **draws}
+        np.savez_compressed(temporary, **arrays)
+        os.replace(temporary, path)
+
+    def _path(self, identity: Mapping[str, Any]) -> Path:
+        label = json.dumps(dict(identity), sort_keys=True)
+        return self._folder / f"{hashlib.sha256(label.encode()).hexdigest()[:16]}.npz"

@@ -1,0 +1,155 @@
+"""The families, and which of them may be looked at while the program is changed.
+
+The split was fixed before any held-out family was run. A held-out run is made once
+for a state of the thresholds; another one needs families that are new.
+"""
+
+import dataclasses
+import zlib
+from collections.abc import Callable
+
+import numpy as np
+
+from softcvi_experiments.verdict import (
+    _bounded,
+    _curves,
+    _discrete,
+    _generalised,
+    _hierarchies,
+    _linear,
+    _mixtures,
+    _normals,
+    _series,
+    _shapes,
+    _tails,
+)
+from softcvi_experiments.verdict._posterior import RandomPosterior
+
+
+@dataclasses.dataclass(frozen=True)
+class Family:
+    """A way to make random posteriors of one kind.
+
+    Attributes:
+        name: Name in records and tables.
+        make: Function of a generator and a seed, which chooses the size.
+        split: ``"development"`` or ``"held-out"``.
+
+    Example:
+        >>> get_family("banana").posterior(3).target.structure.size
+        2
+    """
+
+    name: str
+    make: Callable[[np.random.Generator, int], RandomPosterior]
+    split: str
+
+    def posterior(self, seed: int) -> RandomPosterior:
+        """The posterior of a seed; the same one on every machine.
+
+        Args:
+            seed: Zero or above; it also chooses the number of parameters.
+        """
+        rng = np.random.default_rng([zlib.crc32(self.name.encode()), seed])
+        return self.make(rng, seed)
+
+
+_DEVELOPMENT = {
+    "linear-raw-units": _linear.raw_units,
+    "linear-few-rows": _linear.more_columns_than_rows,
+    "linear-collinear-1e4": _linear.collinear_mildly,
+    "logistic": _generalised.logistic,
+    "binomial": _generalised.binomial,
+    "survival": _generalised.survival,
+    "hierarchy-centred": _hierarchies.centred,
+    "two-normals-symmetric": _mixtures.two_symmetric,
+    "normals-near": _mixtures.few_near,
+    "twelve-normals": _mixtures.twelve,
+    "spike-wide": _mixtures.spike_wide,
+    "banana": _shapes.banana,
+    "arc": _shapes.arc,
+    "funnel": _shapes.funnel,
+    "student": _tails.student,
+    "log-gamma": _tails.log_gamma,
+    "truncated": _bounded.truncated,
+    "rates": _bounded.rates,
+    "autoregression": _series.autoregression,
+    "random-walk": _series.random_walk,
+    "normal-100": _normals.hundred,
+    "change-point": _discrete.change_point,
+    "decay": _curves.decay,
+    "two-means": _curves.two_means,
+}
+_HELD_OUT = {
+    "linear-unknown-noise": _linear.unknown_noise,
+    "linear-many-rows": _linear.many_rows,
+    "linear-collinear-1e8": _linear.collinear,
+    "logistic-small": _generalised.logistic_small,
+    "logistic-separated": _generalised.separated,
+    "poisson": _generalised.poisson,
+    "probit": _generalised.probit,
+    "robust": _generalised.robust,
+    "hierarchy-non-centred": _hierarchies.non_centred,
+    "hierarchy-centred-large": _hierarchies.centred_large,
+    "two-normals-offset": _mixtures.two_offset,
+    "normals-far": _mixtures.few_far,
+    "normals-unequal": _mixtures.five_unequal,
+    "forty-normals": _mixtures.forty,
+    "spike-narrow": _mixtures.spike_narrow,
+    "t-products": _mixtures.t_products,
+    "many-well": _mixtures.wells,
+    "banana-sharp": _shapes.banana_sharp,
+    "ring": _shapes.ring,
+    "funnels": _shapes.funnels,
+    "sinh-arcsinh": _shapes.sinh_arcsinh,
+    "students": _tails.students,
+    "skew-normal": _tails.skew_normal,
+    "log-normal": _tails.log_normal,
+    "powers": _tails.powers,
+    "ball": _bounded.ball,
+    "blocks": _bounded.blocks,
+    "exponential": _bounded.exponential,
+    "proportions": _bounded.proportions,
+    "autoregression-longer": _series.autoregression_longer,
+    "long-walk": _series.long_walk,
+    "local-level": _series.local_level,
+    "normal-300": _normals.hundreds,
+    "equicorrelated": _normals.equicorrelated,
+    "inclusion": _discrete.inclusion,
+    "saturation": _curves.saturation,
+    "frequency": _curves.frequency,
+}
+_ALL = {
+    name: Family(name, make, split)
+    for split, makers in (("development", _DEVELOPMENT), ("held-out", _HELD_OUT))
+    for name, make in makers.items()
+}
+
+
+def families(split: str | None = None) -> tuple[Family, ...]:
+    """All families, or those of one split.
+
+    Args:
+        split: ``"development"``, ``"held-out"``, or None for both.
+
+    Example:
+        >>> len(families("development")), len(families("held-out"))
+        (24, 37)
+    """
+    if split not in (None, "development", "held-out"):
+        raise ValueError(
+            f'split: "development", "held-out" or None for both; got {split!r}.'
+        )
+    return tuple(f for f in _ALL.values() if split is None or f.split == split)
+
+
+def get_family(name: str) -> Family:
+    """The family of that name.
+
+    Example:
+        >>> get_family("ring").split
+        'held-out'
+    """
+    if name not in _ALL:
+        raise ValueError(f"family: no {name!r}; choose from {', '.join(_ALL)}.")
+    return _ALL[name]

@@ -1,0 +1,69 @@
+"""The worker of the study: runs one method on one posterior at a time."""
+
+import functools
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from softcvi_experiments.children import serve
+from softcvi_experiments.verdict._families import get_family
+from softcvi_experiments.verdict._methods import METHODS, as_arrays
+from softcvi_experiments.verdict._posterior import RandomPosterior
+
+
+@functools.lru_cache(maxsize=4)
+def _posterior(family: str, seed: int) -> RandomPosterior:
+    return get_family(family).posterior(seed)
+
+
+def run_case(task: dict[str, Any]) -> dict[str, Any]:
+    """Run a method and score it; an error becomes part of the record.
+
+    Args:
+        task: ``family``, ``seed`` of the posterior, ``key`` of the run, ``method``.
+
+    Example:
+        >>> task = {"family": "no-such", "seed": 0, "key": 0, "method": "fit"}
+        >>> run_case(task)["status"]
+        'error'
+    """
+    try:
+        posterior = _posterior(task["family"], task["seed"])
+        key = jax.random.fold_in(jax.random.key(task["key"]), task["seed"])
+        began = time.perf_counter()
+        answer = METHODS[task["method"]](key, posterior.target)
+        draws = as_arrays(answer.draws)
+        seconds = time.perf_counter() - began
+        score = posterior.score(draws)
+    except NotImplementedError as error:
+        return {**task, "status": "not applicable", "message": str(error)}
+    except Exception as error:
+        # One case must not take the others down: what went wrong is the result.
+        frames = traceback.extract_tb(error.__traceback__, limit=-3)
+        return {
+            **task,
+            "status": "error",
+            "message": f"{type(error).__name__}: {error}"[:400],
+            "where": [f"{Path(f.filename).name}:{f.lineno}" for f in frames],
+        }
+    return {
+        **task,
+        "status": "ok",
+        "parameters": posterior.num_parameters,
+        "source": posterior.source,
+        "trusted": answer.trusted,
+        "level": answer.level,
+        "right": score.right,
+        "centre_error": round(score.centre_error, 4),
+        "spread_ratio": round(score.spread_ratio, 4),
+        "site": score.site,
+        "seconds": round(seconds, 2),
+        **answer.details,
+    }
+
+
+if __name__ == "__main__":
+    serve(run_case)
