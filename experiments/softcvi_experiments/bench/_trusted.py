@@ -22,8 +22,8 @@ def measure_trusted(options: Options) -> list[dict[str, Any]]:
     Ours is trusted when k-hat of the importance weights is below 0.7; NUTS (four
     chains of 1,000 draws after 1,000 of warm-up), and the chains at the end of our
     ladder, when R-hat is below 1.01, the effective sample size at least 400 for all
-    parameters, and no transition diverged. Both get the same NumPyro model; the paper's guides get the paper's
-    densities.
+    parameters, and no transition diverged. Both get the same NumPyro model; the
+    paper's guides get the paper's densities.
 
     Args:
         options: Settings of the run.

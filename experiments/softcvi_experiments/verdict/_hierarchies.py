@@ -62,12 +62,12 @@ def _answer(data: dict, log_prob, precision_and_shift) -> RandomPosterior:
     middle = data["log_tau_mean"]
     one, others = normal_grid(log_marginal, middle - 7, middle + 7)
     shapes = {"group": (count,), "log_tau": (), "mu": ()}
-    moments = [
+    mean, variance = (
         {"group": values[1:], "log_tau": np.array(tau), "mu": np.array(values[0])}
         for values, tau in zip(others, one, strict=True)
-    ]
+    )
     target = density(log_prob, shapes, data)
-    return from_moments(target, *moments, "quadrature")
+    return from_moments(target, mean, variance, "quadrature")
 
 
 def _centred_normal(data: dict, tau: float):

@@ -123,8 +123,8 @@ def local_level(rng: np.random.Generator, seed: int) -> RandomPosterior:
     middle = data["log_step_mean"]
     one, others = normal_grid(log_marginal, middle - 6, middle + 6)
     target = density(_level, {"level": (length,), "log_step": ()}, data)
-    moments = [
+    mean, variance = (
         {"level": values, "log_step": np.array(step)}
         for values, step in zip(others, one, strict=True)
-    ]
-    return from_moments(target, *moments, "quadrature")
+    )
+    return from_moments(target, mean, variance, "quadrature")

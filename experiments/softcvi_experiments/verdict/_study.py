@@ -122,8 +122,8 @@ def _groups(tasks: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
         tasks, key=lambda t: (t["method"] == "fit", t["method"], t["family"])
     )
     for _, same in itertools.groupby(order, lambda t: (t["method"], t["family"])):
-        same = list(same)
-        groups += [same[i : i + _GROUP] for i in range(0, len(same), _GROUP)]
+        cases = list(same)
+        groups += [cases[i : i + _GROUP] for i in range(0, len(cases), _GROUP)]
     return groups
 
 

@@ -56,14 +56,15 @@ def student(rng: np.random.Generator, seed: int) -> RandomPosterior:
     unit = 10 ** rng.uniform(-2, 3, size)
     covariance = (unit[:, None] * root) @ (unit[:, None] * root).T
     df = rng.uniform(3, 10)
+    mean = unit * rng.normal(0, 10, size)
     data = {
-        "mean": unit * rng.normal(0, 10, size),
+        "mean": mean,
         "factor": np.linalg.cholesky(np.linalg.inv(covariance)),
         "df": df,
     }
     normal = rng.normal(size=(_DRAWS, size)) @ np.linalg.cholesky(covariance).T
     stretch = np.sqrt(df / rng.chisquare(df, size=(_DRAWS, 1)))
-    draws = {"x": data["mean"] + normal * stretch}
+    draws = {"x": mean + normal * stretch}
     return from_draws(density(_student, {"x": (size,)}, data), draws, Quantiles())
 
 

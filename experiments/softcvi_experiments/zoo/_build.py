@@ -160,8 +160,10 @@ def build_references(
     )
     lines = []
     for task, result in results:
-        failed = isinstance(result, ChildError)
-        lines.append(f"{task['name']}: FAILED, {result}" if failed else result["line"])
+        if isinstance(result, ChildError):
+            lines.append(f"{task['name']}: FAILED, {result}")
+        else:
+            lines.append(result["line"])
         print(lines[-1], flush=True)
     return lines
 
