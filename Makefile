@@ -4,6 +4,7 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python; do \
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
   && echo $$p && break; done)
 VENV := .venv
+OLDEST := .venv-oldest
 BIN := $(VENV)/bin
 WORKERS ?= 2
 PYTEST_ARGS ?=
@@ -14,13 +15,14 @@ DEMO := $(VENV)/.stamp-demo
 ALL := $(VENV)/.stamp-all
 PINS := pyproject.toml experiments/pyproject.toml constraints.txt constraints-3.12.txt
 
-.PHONY: test-all help demo test install lint format bench docs
+.PHONY: help demo test test-rest test-all test-oldest install lint format bench docs
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo     fit two posteriors and write a report page (about a minute)'
 	@echo 'make test     all tests but the slow ones, within twelve minutes'
-	@echo 'make test-all all tests and docstring examples (about twenty minutes)'
+	@echo 'make test-all all tests, docstring examples and executed pages (40 minutes)'
+	@echo 'make test-oldest  core tests with the oldest versions that are allowed'
 	@echo 'make install  .venv with every extra'
 	@echo 'make lint     ruff and mypy;  make format  lets ruff mend what it can'
 	@echo 'make bench    compare speed with other libraries (about ten minutes)'
@@ -34,8 +36,23 @@ demo: $(DEMO)
 test: $(ALL)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m 'not slow' tests $(PYTEST_ARGS)
 
-test-all: $(ALL)
-	@$(BIN)/python -m pytest -q -n $(WORKERS) $(PYTEST_ARGS)
+# What `make test` leaves out: slow tests, docstring examples, executed pages.
+test-rest: $(ALL)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) -m slow tests $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) softcvi experiments/softcvi_experiments
+	@$(BIN)/mkdocs build --strict --quiet
+
+test-all: test test-rest
+
+# An environment of its own, so that .venv keeps its versions.
+test-oldest: | $(OLDEST)/bin/python
+	@$(OLDEST)/bin/python -m pip install --quiet --constraint constraints-oldest.txt \
+	  --editable '.[numpyro,blackjax,report,test]'
+	@$(OLDEST)/bin/python -m pytest -q -n $(WORKERS) -m 'not slow' \
+	  tests/targets tests/objectives tests/posterior tests/diagnostics tests/fitting
+
+$(OLDEST)/bin/python:
+	@$(PYTHON) -m venv $(OLDEST)
 
 install: $(ALL)
 

@@ -15,6 +15,11 @@ from jax import lax
 from jax.extend import random as extend_random
 from jaxtyping import Array, PRNGKeyArray, PyTree, UInt32
 
+try:
+    from jax import enable_x64 as enable_x64
+except ImportError:  # before JAX 0.8
+    from jax.experimental import enable_x64 as enable_x64
+
 
 def rarely_run(function: Callable, effort: int = 1) -> Callable:
     """Compile a function quickly rather than well; inside a program it is part of it.

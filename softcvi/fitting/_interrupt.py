@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 import jax
 
+from softcvi._compile import enable_x64
+
 T = TypeVar("T")
 _POLL_SECONDS = 0.05
 # A chunk takes a quarter of a second; one that takes much longer is stuck.
@@ -127,7 +129,7 @@ def _thread_settings() -> list[Callable[[], contextlib.AbstractContextManager]]:
     double, device = jax.config.jax_enable_x64, jax.config.jax_default_device
     precision = jax.config.jax_default_matmul_precision
     return [
-        lambda: jax.enable_x64(double),
+        lambda: enable_x64(double),
         lambda: jax.default_device(device),
         lambda: jax.default_matmul_precision(precision),
     ]

@@ -20,6 +20,7 @@ import numpy as np
 from jax.extend import core
 from jaxtyping import Array, Float
 
+from softcvi._compile import enable_x64
 from softcvi.targets import AbstractTarget
 
 _WIDER = {
@@ -29,13 +30,8 @@ _WIDER = {
 
 
 def double_precision(enabled: bool = True) -> Any:
-    """A context in which JAX works in double precision; the oldest JAX has it apart."""
-    try:
-        return jax.enable_x64(enabled)
-    except AttributeError:
-        from jax.experimental import enable_x64
-
-        return enable_x64(enabled)
+    """A context in which JAX works in double precision."""
+    return enable_x64(enabled)
 
 
 class Density(eqx.Module):

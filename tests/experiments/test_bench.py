@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from numpyro.infer.util import log_density
 from softcvi_experiments import bench
-from softcvi_experiments.bench._child import ChildError, run_child
+from softcvi_experiments.bench._child import run_child
 from softcvi_experiments.bench._contender import Contender, time_contender
 from softcvi_experiments.bench._growth import slope
 from softcvi_experiments.bench._loops_peers import peer_contenders
 from softcvi_experiments.bench._problems import get_problem
 from softcvi_experiments.bench._store import Result
+from softcvi_experiments.children import ChildError
 from softcvi_experiments.tasks import (
     PAPER_TASKS,
     linear_regression_log_prob,
