@@ -51,7 +51,7 @@ def fit_until(key, target: AbstractTarget) -> Answer:
     """``softcvi.fit_until`` at defaults."""
     fit_key, draw_key = jax.random.split(key)
     answer = softcvi.fit_until(fit_key, target, progress=False)
-    rungs = [rung.name for rung in answer.rungs]
+    rungs = [attempt.name for attempt in answer.attempts]
     return _ours(answer, answer.sample(draw_key, NUM_DRAWS), {"rungs": rungs})
 
 
