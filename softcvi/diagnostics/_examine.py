@@ -44,7 +44,10 @@ def examine(
         sample = fresh_importance(key, posterior)
     weights = WeightEvidence.of(sample)
     evidence = Evidence(
-        has_gradient=target.has_gradient, dimension=size, weights=weights
+        has_gradient=target.has_gradient,
+        dimension=size,
+        weights=weights,
+        model_warnings=target.model_warnings,
     )
     # Where no weight is usable there is nothing to start chains from.
     if not target.structure.is_continuous or not np.isfinite(sample.log_p).any():
@@ -60,4 +63,5 @@ def examine(
         else None,
         precision=rounding_at(keys[1], target, vectors),
         improper=improper_directions(keys[2], target, vectors) or (),
+        model_warnings=target.model_warnings,
     )

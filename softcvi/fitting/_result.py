@@ -4,6 +4,7 @@ import dataclasses
 import functools
 
 import jax
+import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from softcvi.diagnostics import (
@@ -21,6 +22,8 @@ from softcvi.fitting._history import History
 from softcvi.posterior import ImportanceSample, Posterior
 from softcvi.starts import StartReport
 
+# Parameters of a model with more numbers are counted in the summary.
+_FEW_NUMBERS = 8
 CHECK_DRAWS = 4000
 _CHECK_SEED = 20_25
 # Above this the variance of the weights and their mean are infinite.
@@ -198,6 +201,7 @@ class FitResult:
                 f"warnings   {self.num_bad_densities} bad log densities, "
                 f"{self.num_skipped_steps} skipped steps"
             )
+        lines += self._trained_words()
         if not self.has_weights:
             lines.append(
                 "estimates  none: each datum has a posterior of its own; draw with "
@@ -208,6 +212,21 @@ class FitResult:
         lines.append(f"estimates  {self.draws_are}")
         rows = summarise(self.importance.draws, weights)
         return "\n".join([*lines, "", *as_table(rows, max_rows)])
+
+    def _trained_words(self) -> list[str]:
+        """Parameters of the model that were trained, as the model sees them."""
+        target = self.posterior.target
+        trained = {} if target is None else target.model_parameters()
+        words = []
+        for name, value in trained.items():
+            leaves = jax.tree_util.tree_leaves(value)
+            count = sum(int(np.size(leaf)) for leaf in leaves)
+            shown = f"{count} numbers"
+            if count <= _FEW_NUMBERS and len(leaves) == 1:
+                numbers = np.ravel(np.asarray(leaves[0]))
+                shown = ", ".join(f"{number:.4g}" for number in numbers)
+            words.append(f"trained    {name}: {shown}")
+        return words
 
     def _evidence_words(self) -> str:
         if not self.has_weights:

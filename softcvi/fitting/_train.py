@@ -15,7 +15,7 @@ from softcvi.fitting._optimizer import as_optimizer
 from softcvi.fitting._result import CHECK_DRAWS, FitError, FitResult
 from softcvi.fitting._state import Batch, LoopState, Run, prepare, taken
 from softcvi.guides import AbstractGuide
-from softcvi.objectives import AbstractObjective
+from softcvi.objectives import AbstractObjective, with_model_parameters
 from softcvi.posterior import Posterior
 from softcvi.targets import AbstractTarget
 
@@ -68,6 +68,8 @@ def train(
         startup_steps: Steps in which alpha follows label ESS.
         batch: For many fits at once, what has a leading axis of runs.
     """
+    one = target if batch is None else batch.one(0, guide, target)[1]
+    objective = with_model_parameters(objective, one)
     steps = plan.host.stopping.limit_steps(plan.steps, objective.num_particles)
     optimizer = as_optimizer(
         plan.optimizer, plan.learning_rate, guide.suggested_rate, guide.suggested_clip

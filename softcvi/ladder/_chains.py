@@ -109,6 +109,7 @@ class ChainResult:
                 search=self.start.search,
                 has_gradient=True,
                 dimension=None if target is None else target.structure.size,
+                model_warnings=() if target is None else target.model_warnings,
             )
         )
 

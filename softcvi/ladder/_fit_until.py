@@ -108,6 +108,9 @@ def _climb(rungs: tuple[AbstractRung, ...], state: LadderState) -> None:
             if attempt is None:
                 break
             state.attempts.append(attempt)
+            if attempt.answer is not None and state.target.model_parameters():
+                # Later rungs build on the model parameters that this one has trained.
+                state.target = attempt.answer.posterior.target or state.target
             is_stopped = attempt.answer and attempt.answer.status == "interrupted"
             if attempt.accepted or is_stopped:
                 return

@@ -19,7 +19,7 @@ from softcvi.objectives._divergences import (
 )
 from softcvi.objectives._elbo import ELBO
 from softcvi.objectives._group_blocks import PlateBlocks, SiteBlocks
-from softcvi.objectives._model_term import WithModelTerm
+from softcvi.objectives._model_term import WithModelTerm, with_model_parameters
 from softcvi.objectives._negatives import (
     AbstractNegative,
     CustomNegative,
@@ -68,4 +68,5 @@ __all__ = [
     "TemperedProposal",
     "WithModelTerm",
     "contrast",
+    "with_model_parameters",
 ]

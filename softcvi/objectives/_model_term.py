@@ -11,6 +11,30 @@ from softcvi.objectives._particles import Particles
 from softcvi.targets import AbstractTarget
 
 
+def with_model_parameters(
+    objective: AbstractObjective, target: AbstractTarget
+) -> AbstractObjective:
+    """The objective, with the model term where the target declares parameters.
+
+    Parameters such as ``numpyro.param`` are meant to be trained; without the term they
+    would stay where they begin.
+
+    Args:
+        objective: What trains the guide.
+        target: The target.
+
+    Example:
+        >>> import jax.numpy as jnp, softcvi
+        >>> target = softcvi.DensityTarget(lambda x: -0.5 * x**2, jnp.zeros(()))
+        >>> objective = softcvi.SoftCVI()
+        >>> softcvi.objectives.with_model_parameters(objective, target) is objective
+        True
+    """
+    if objective.trains_model or not target.model_parameters():
+        return objective
+    return WithModelTerm(objective)
+
+
 class WithModelTerm(AbstractObjective):
     """An objective plus ``-mean log p_psi(theta_k, x)`` on the same particles.
 
