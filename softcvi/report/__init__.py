@@ -4,11 +4,11 @@ from softcvi.report._columns import as_columns
 from softcvi.report._files import as_json, read_fit, save_fit
 from softcvi.report._index import write_index
 from softcvi.report._page import write_report
-from softcvi.report._palette import METHOD_STYLES, Style, style_of
 from softcvi.report._picture import draw_pair
 from softcvi.report._stored import needs_model
 from softcvi.report._table import Table
 from softcvi.report._view import FitView
+from softcvi.report.style import METHOD_STYLES, Style, style_of
 
 __all__ = [
     "METHOD_STYLES",

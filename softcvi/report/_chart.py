@@ -1,10 +1,25 @@
 """A chart: a drawing, the same in words, and the numbers behind it."""
 
 import dataclasses
-from collections.abc import Sequence
+import io
+import re
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from softcvi.report._axes import Axes
-from softcvi.report._palette import Style
+from softcvi.report.style import RC_PARAMS, Style, themed
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# The first lines of an SVG, its metadata, and a style that would hold for the page.
+_FRAME = re.compile(
+    r"^.*?<svg[^>]*>|</svg>\s*$|<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->",
+    re.DOTALL,
+)
+_NAMES = re.compile(r'(\bid="|url\(#|href="#)')
+_FONT = re.compile(r"font-family:[^;\"]*;? ?|font: ([\d.]+px)[^;\"]*")
+_POINTS_PER_INCH = 72
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,40 +54,104 @@ class Chart:
     wide: bool = False
     dots: bool = False
 
+    def marked(self, name: str) -> str:
+        """The drawing with names of its own, so that a page can hold many.
 
-def side_by_side(
-    panels: Sequence[tuple[str, Axes]], columns: int, heading: int = 16
-) -> tuple[str, int, int]:
-    """Several axes in a grid, each under its own heading.
+        Args:
+            name: What no other drawing of the page is called.
+        """
+        return _NAMES.sub(rf"\g<1>{name}-", self.drawing)
+
+
+def draw(
+    width: int,
+    height: int,
+    paint: Callable[[Any], None],
+    *,
+    grid: tuple[int, int] = (1, 1),
+    margins: tuple[float, float, float, float] = (46, 12, 8, 34),
+    gaps: tuple[float, float] = (40, 40),
+) -> str:
+    """The inside of an SVG that matplotlib draws, in the colours of the page.
 
     Args:
-        panels: Heading and axes of each.
-        columns: Panels in a row.
-        heading: Height of a heading.
-
-    Returns:
-        The drawing, its width and its height.
+        width: Width in points.
+        height: Height in points.
+        paint: Draws on the axes: one, or a list of them if there are several.
+        grid: Rows and columns of axes.
+        margins: Left, right, top and bottom of all axes together, in points.
+        gaps: Between columns and between rows, in points.
 
     Example:
-        >>> axes = Axes((0, 1), (0, 1), width=100, height=80)
-        >>> side_by_side([("a", axes), ("b", axes)], columns=2)[1:]
-        (200, 96)
+        >>> "<path" in draw(100, 80, lambda axes: axes.plot([0, 1], [0, 1]))
+        True
     """
-    cell_width, cell_height = panels[0][1].width, panels[0][1].height + heading
-    parts = []
-    for i, (title, axes) in enumerate(panels):
-        row, column = divmod(i, columns)
-        left, _, _, _ = axes.margins
-        middle = left + (axes.width - left - axes.margins[1]) / 2
-        parts.append(
-            f'<g transform="translate({column * cell_width} {row * cell_height})">'
-            f'<text x="{middle:.0f}" y="{heading - 4}" class="panel" '
-            f'text-anchor="middle">{title}</text>'
-            f'<g transform="translate(0 {heading})">{axes.render()}</g></g>'
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    rows, columns = grid
+    left, right, top, bottom = margins
+    inner_width = (width - left - right - gaps[0] * (columns - 1)) / columns
+    inner_height = (height - top - bottom - gaps[1] * (rows - 1)) / rows
+    size = (width / _POINTS_PER_INCH, height / _POINTS_PER_INCH)
+    with rc_context({**RC_PARAMS, "svg.hashsalt": "softcvi"}):
+        figure = Figure(figsize=size)
+        axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
+        figure.subplots_adjust(
+            left=left / width,
+            right=1 - right / width,
+            top=1 - top / height,
+            bottom=bottom / height,
+            wspace=gaps[0] / inner_width,
+            hspace=gaps[1] / inner_height,
         )
-    used = min(columns, len(panels))
-    rows = -(-len(panels) // columns)
-    return "".join(parts), used * cell_width, rows * cell_height
+        paint(axes if len(axes) > 1 else axes[0])
+        return _inside(figure)
+
+
+def _inside(figure: "Figure") -> str:
+    text = io.BytesIO()
+    with warnings.catch_warnings():
+        # Names in scripts that the layout font lacks; the browser has them.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        figure.savefig(text, format="svg", transparent=True)
+    svg = _FRAME.sub("", text.getvalue().decode("utf-8"))
+    svg = _FONT.sub(lambda m: f"font-size: {m[1]}" if m[1] else "", svg)
+    return themed(re.sub(r"\s*\n\s*", " ", svg))
+
+
+def plain_number(value: float, _: Any = None) -> str:
+    """A tick's number without a common factor or an exponent in superscript.
+
+    Args:
+        value: The number.
+
+    Example:
+        >>> plain_number(0.5), plain_number(2_000_000), plain_number(-3)
+        ('0.5', '2e6', '−3')
+    """
+    text = f"{value:g}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
+    return text if "e" in text else text.replace("-", "\N{MINUS SIGN}")
+
+
+def plain_log(axis: Any) -> None:
+    """Plain numbers on a logarithmic axis: 1, 2 and 5 times powers of ten.
+
+    Args:
+        axis: ``axes.xaxis`` or ``axes.yaxis``.
+
+    Example:
+        >>> drawing = draw(
+        ...     100, 80, lambda axes: [axes.set_yscale("log"), plain_log(axes.yaxis)]
+        ... )
+        >>> "<text" in drawing
+        True
+    """
+    from matplotlib.ticker import LogLocator
+
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=6))
+    axis.set_major_formatter(plain_number)
+    axis.set_minor_formatter("")
 
 
 def shortened(text: str, most: int) -> str:

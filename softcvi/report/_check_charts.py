@@ -1,16 +1,26 @@
 """Charts that say whether to believe the rest: weights, k-hat and coverage."""
 
 from collections.abc import Sequence
-from html import escape
+from typing import Any
 
 import numpy as np
 
-from softcvi.report._axes import Axes
-from softcvi.report._chart import Chart, number, shortened
+from softcvi.report._chart import (
+    Chart,
+    draw,
+    number,
+    plain_log,
+    plain_number,
+    shortened,
+)
 from softcvi.report._view import FitView
+from softcvi.report.style import CARD, FAIR, GOOD, INK, POOR, SOFT
 
 _POINTS = 120
-_ZONES = ((0.0, 0.5, "good"), (0.5, 0.7, "fair"), (0.7, 1.2, "poor"))
+_WIDTH, _HEIGHT = 340, 210
+_KHAT_TOP = 1.2
+_ZONES = ((0.0, 0.5, GOOD), (0.5, 0.7, FAIR), (0.7, _KHAT_TOP, POOR))
+_LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 
 
 def check_charts(views: Sequence[FitView]) -> list[Chart]:
@@ -36,44 +46,34 @@ def check_charts(views: Sequence[FitView]) -> list[Chart]:
 
 def _khat_chart(views: Sequence[FitView]) -> Chart:
     labels = [shortened(view.style.label, 22) for view in views]
-    # Six units a letter hold all but the widest words of a system font.
+    # Six units per letter hold all but the widest words of a system font.
     left = max(96, 14 + 6 * max(map(len, labels)))
-    width, row = 340, 30
-    height = 40 + row * len(views)
-    bottom = height - 24
+    height = 40 + 30 * len(views)
 
-    def x(value: float) -> float:
-        return left + min(max(value, 0.0), 1.2) / 1.2 * (width - left - 14)
+    def paint(axes: Any) -> None:
+        for low, high, colour in _ZONES:
+            axes.axvspan(low, high, color=colour, lw=0, zorder=0)
+        for i, view in enumerate(views):
+            khat = min(max(view.khat or 0.0, 0.0), _KHAT_TOP)
+            axes.plot(khat, i, "o", ms=10, mfc=view.style.colour, mec=CARD, mew=1.5)
+        axes.set_yticks(range(len(views)), labels, color=INK, parse_math=False)
+        axes.set_ylim(len(views) - 0.5, -0.5)
+        axes.set_xticks((0.0, 0.5, 0.7, 1.0))
+        axes.set_xlim(0, _KHAT_TOP)
+        axes.xaxis.set_major_formatter(plain_number)
+        axes.grid(False)
+        axes.spines[:].set_visible(False)
 
-    parts = [
-        f'<rect x="{x(a):.0f}" y="8" width="{x(b) - x(a):.0f}" height="{bottom - 8}" '
-        f'class="zone-{name}"/>'
-        for a, b, name in _ZONES
-    ]
-    for tick in (0.0, 0.5, 0.7, 1.0):
-        parts.append(
-            f'<text x="{x(tick):.0f}" y="{bottom + 15}" text-anchor="middle">'
-            f"{tick:g}</text>"
-        )
-    for i, (view, label) in enumerate(zip(views, labels, strict=True)):
-        y = 8 + row * (i + 0.5)
-        parts.append(
-            f'<text x="{left - 8}" y="{y + 4:.0f}" text-anchor="end" class="label">'
-            f"{escape(label)}</text>"
-            f'<circle cx="{x(view.khat or 0.0):.1f}" cy="{y:.0f}" r="6" '
-            f'{view.style.paint("fill")} class="ring"/>'
-        )
-    rows = tuple((v.label, number(v.khat), number(v.ess_share)) for v in views)
     values = "; ".join(f"{view.label} {number(view.khat)}" for view in views)
     return Chart(
         title="k-hat",
         words=f"Pareto k-hat of the importance weights: {values}. Below 0.5 is good, "
         "up to 0.7 usable, above it the guide misses part of the posterior.",
-        drawing="".join(parts),
-        width=width,
+        drawing=draw(_WIDTH, height, paint, margins=(left, 14, 8, 24)),
+        width=_WIDTH,
         height=height,
         header=("fit", "k-hat", "effective share"),
-        rows=rows,
+        rows=tuple((v.label, number(v.khat), number(v.ess_share)) for v in views),
     )
 
 
@@ -86,22 +86,24 @@ def _weights_chart(views: Sequence[FitView]) -> Chart:
             np.geomspace(1, len(weights), _POINTS).round().astype(int) - 1
         )
         curves.append((picks + 1, np.maximum(weights[picks], 1e-6)))
-    top = max(float(np.log10(w[0])) for _, w in curves)
-    low = min(float(np.log10(w[int(0.9 * len(w))])) for _, w in curves)
-    axes = Axes(
-        (0.0, max(float(np.log10(rank[-1])) for rank, _ in curves)),
-        (max(low, -3.0) - 0.1, top + 0.15),
-        x_label="rank of the draw",
-        y_label="weight (1 = equal)",
-        log_x=True,
-        log_y=True,
-    )
-    axes.rule(axes.x, (0.0, 0.0))
-    for view, (rank, weights) in zip(views, curves, strict=True):
-        axes.line(np.log10(rank), np.log10(weights), view.style)
+
+    def paint(axes: Any) -> None:
+        axes.axhline(1.0, color=SOFT, lw=1, ls=(0, (2, 3)))
+        for view, (rank, weights) in zip(views, curves, strict=True):
+            axes.plot(rank, weights, **view.style.line)
+        low = min(float(weights[int(0.9 * len(weights))]) for _, weights in curves)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlim(1, max(2, *(int(rank[-1]) for rank, _ in curves)))
+        axes.set_ylim(max(low, 1e-3) / 1.3, None)
+        axes.set_xlabel("rank of the draw")
+        axes.set_ylabel("weight (1 = equal)")
+        plain_log(axes.xaxis)
+        plain_log(axes.yaxis)
+
     described = "; ".join(
-        f"{view.label}: the heaviest draw counts {number(float(weights[0]))} times, "
-        f"{view.ess_share:.0%} carry weight"
+        f"{view.label}: the heaviest draw counts {number(float(weights[0]))} times"
+        + ("" if view.ess_share is None else f", {view.ess_share:.0%} carry weight")
         for view, (_, weights) in zip(views, curves, strict=True)
     )
     rows = []
@@ -114,11 +116,11 @@ def _weights_chart(views: Sequence[FitView]) -> Chart:
         rows.append(tuple(row))
     return Chart(
         title="Importance weights",
-        words=f"Weights of the draws from the heaviest down. {described}. "
+        words=f"Weights of the guide's draws from the heaviest down. {described}. "
         "A flat line at 1 means that the guide equals the posterior.",
-        drawing=axes.render(),
-        width=axes.width,
-        height=axes.height,
+        drawing=draw(_WIDTH, _HEIGHT, paint),
+        width=_WIDTH,
+        height=_HEIGHT,
         legend=tuple(dict.fromkeys(v.style for v in views)),
         header=("rank", *(view.label for view in views)),
         rows=tuple(rows),
@@ -126,32 +128,38 @@ def _weights_chart(views: Sequence[FitView]) -> Chart:
 
 
 def _coverage_chart(views: Sequence[FitView]) -> Chart:
-    axes = Axes(
-        (0.0, 1.0),
-        (0.0, 1.0),
-        x_label="nominal coverage",
-        y_label="actual coverage",
-    )
-    axes.rule((0, 1), (0, 1))
+    curves = [(view, *view.coverage) for view in views if view.coverage is not None]
+
+    def paint(axes: Any) -> None:
+        axes.plot((0, 1), (0, 1), color=SOFT, lw=1, ls=(0, (2, 3)))
+        for view, nominal, actual in curves:
+            axes.plot(nominal, actual, **view.style.line)
+        axes.set(xlim=(0, 1), ylim=(0, 1))
+        axes.set_xlabel("nominal coverage")
+        axes.set_ylabel("actual coverage")
+        axes.xaxis.set_major_formatter(plain_number)
+        axes.yaxis.set_major_formatter(plain_number)
+
     words = []
-    for view in views:
-        nominal, actual = view.coverage or ((), ())
-        axes.line(nominal, actual, view.style)
+    for view, nominal, actual in curves:
         gap = float(np.mean(np.asarray(actual) - np.asarray(nominal)))
         kind = "cautious" if gap > 0.02 else "overconfident" if gap < -0.02 else "right"
         words.append(f"{view.label} is {kind} (mean gap {number(gap)})")
-    rows = []
-    for level in (0.1, 0.25, 0.5, 0.75, 0.9, 0.95):
-        values = [np.interp(level, *view.coverage) for view in views if view.coverage]
-        rows.append((f"{level:g}", *(number(float(value)) for value in values)))
+    rows = [
+        (
+            f"{level:g}",
+            *(number(float(np.interp(level, x, y))) for _, x, y in curves),
+        )
+        for level in _LEVELS
+    ]
     return Chart(
         title="Coverage",
         words="Share of reference draws inside the guide's highest-density regions: "
         + "; ".join(words)
         + ". Below the diagonal is overconfident.",
-        drawing=axes.render(),
-        width=axes.width,
-        height=axes.height,
+        drawing=draw(_WIDTH, _HEIGHT, paint),
+        width=_WIDTH,
+        height=_HEIGHT,
         legend=tuple(dict.fromkeys(v.style for v in views)),
         header=("nominal", *(view.label for view in views)),
         rows=tuple(rows),

@@ -94,26 +94,21 @@ def density(
         >>> bool(abs(height.max() - 0.4) < 0.04)
         True
     """
+    from scipy.stats import gaussian_kde
+
     column = np.asarray(column, float)
     keep = np.isfinite(column)
-    column = column[keep]
-    weights = np.full(keep.size, 1 / keep.size) if weights is None else weights
-    weights = weights[keep]
+    column, weights = column[keep], None if weights is None else weights[keep]
     grid = np.linspace(low, high, points)
-    if not column.size:
+    if column.size < 2 or not np.ptp(column) > 0:
         return grid, np.zeros(points)
-    # Bins much finer than the kernel stand in for the draws.
-    margin = (high - low) / 2
-    edges = np.linspace(low - margin, high + margin, 4 * points + 1)
-    width = edges[1] - edges[0]
-    mass, _ = np.histogram(column, edges, weights=weights)
-    effective = 1 / np.sum(weights**2)
-    kernel_sd = max(0.9 * _spread(column) * effective**-0.2, 1.5 * width)
-    reach = int(np.ceil(4 * kernel_sd / width))
-    offsets = np.arange(-reach, reach + 1) * width
-    kernel = np.exp(-0.5 * (offsets / kernel_sd) ** 2)
-    smooth = np.convolve(mass, kernel / kernel.sum(), mode="full")[reach:-reach]
-    return grid, np.interp(grid, (edges[:-1] + edges[1:]) / 2, smooth / width)
+    sd = float(np.sqrt(np.cov(column, aweights=weights)))
+    effective = column.size if weights is None else 1 / np.sum(weights**2)
+    # Not narrower than the grid can show.
+    least = 1.5 * (high - low) / (4 * points)
+    wanted = max(0.9 * _spread(column) * effective**-0.2, least)
+    kernels = gaussian_kde(column, bw_method=wanted / sd, weights=weights)
+    return grid, kernels(grid)
 
 
 def _spread(column: np.ndarray) -> float:

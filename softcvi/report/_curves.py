@@ -1,14 +1,13 @@
 """Training curves: excess, label ESS and ELBO by step."""
 
-import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from softcvi.report._axes import Axes
-from softcvi.report._chart import Chart, number
-from softcvi.report._palette import Style
+from softcvi.report._chart import Chart, draw, number, plain_log, plain_number
 from softcvi.report._view import FitView
+from softcvi.report.style import SOFT, Style
 
 _TABLE_ROWS = 12
 _MEANING = {
@@ -17,6 +16,8 @@ _MEANING = {
     "elbo": "evidence lower bound; it rises and settles",
 }
 _NAMES = {"excess": "Excess", "label_ess": "Label ESS", "elbo": "ELBO"}
+_WIDTH, _HEIGHT = 340, 210
+_EVIDENCE = Style("log evidence", SOFT, "2 3", "#a7b1bb")
 
 
 def training_charts(views: Sequence[FitView]) -> list[Chart]:
@@ -35,43 +36,51 @@ def training_charts(views: Sequence[FitView]) -> list[Chart]:
 
 
 def _curve(name: str, views: Sequence[FitView]) -> Chart:
-    series = [_transform(name, view.history[name]) for view in views]
-    last_step = max(float(view.history["step"][-1]) for view in views)
-    axes = Axes(
-        (0.0, last_step),
-        _range(name, series, views),
-        x_label="step",
-        y_label=_NAMES[name],
-        log_y=name == "excess",
-    )
-    if name == "elbo":
+    def paint(axes: Any) -> None:
         for view in views:
-            if view.log_evidence is not None and np.isfinite(view.log_evidence):
-                axes.rule((0, last_step), (view.log_evidence,) * 2)
-    for view, values in zip(views, series, strict=True):
-        style = view.style
-        raw = dataclasses.replace(style, dash="")
-        axes.line(view.history["step"], values, raw, width=0.8, opacity=0.3)
-        axes.line(view.history["step"], _smooth(values), style)
+            steps, values = view.history["step"], _shown(name, view.history[name])
+            axes.plot(steps, values, color=view.style.colour, lw=0.8, alpha=0.3)
+            axes.plot(steps, _smooth(values), **view.style.line)
+        if name == "excess" and any(np.any(v.history["excess"] > 0) for v in views):
+            axes.set_yscale("log")
+            plain_log(axes.yaxis)
+        else:
+            axes.yaxis.set_major_formatter(plain_number)
+        axes.set_ylim(*_range(name, views))
+        axes.set_xlim(0, max(float(view.history["step"][-1]) for view in views))
+        if name == "elbo":
+            for evidence in _evidence(views):
+                axes.axhline(evidence, **_EVIDENCE.line, lw=1.0)
+        axes.set_xlabel("step")
+        axes.xaxis.set_major_formatter(plain_number)
+
     words = [f"{_NAMES[name]} by step: {_MEANING[name]}."]
-    words += [_ending(name, view) for view in views]
+    words += [f"{view.label} ends at {number(view.last(name))}." for view in views]
+    styles = dict.fromkeys(view.style for view in views)
+    if name == "elbo" and _evidence(views):
+        styles[_EVIDENCE] = None
     return Chart(
         title=_NAMES[name],
         words=" ".join(words),
-        drawing=axes.render(),
-        width=axes.width,
-        height=axes.height,
-        legend=_legend(name, views),
+        drawing=draw(_WIDTH, _HEIGHT, paint),
+        width=_WIDTH,
+        height=_HEIGHT,
+        legend=tuple(styles),
         header=("step", *(view.label for view in views)),
         rows=_rows(name, views),
     )
 
 
-def _legend(name: str, views: Sequence[FitView]) -> tuple[Style, ...]:
-    styles = dict.fromkeys(view.style for view in views)
-    if name == "elbo" and any(view.log_evidence is not None for view in views):
-        styles[Style("log evidence", "#808a94", "2 3", "#a7b1bb")] = None
-    return tuple(styles)
+def _evidence(views: Sequence[FitView]) -> list[float]:
+    return [
+        view.log_evidence
+        for view in views
+        if view.log_evidence is not None and np.isfinite(view.log_evidence)
+    ]
+
+
+def _shown(name: str, values: np.ndarray) -> np.ndarray:
+    return np.maximum(values, 1e-8) if name == "excess" else values
 
 
 def _smooth(values: np.ndarray) -> np.ndarray:
@@ -88,34 +97,22 @@ def _smooth(values: np.ndarray) -> np.ndarray:
     return smooth
 
 
-def _transform(name: str, values: np.ndarray) -> np.ndarray:
-    if name != "excess":
-        return values
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.log10(np.maximum(values, 1e-8))
-
-
-def _range(name, series, views) -> tuple[float, float]:
+def _range(name: str, views: Sequence[FitView]) -> tuple[float, float]:
     if name == "label_ess":
-        return 1.0, float(max(view.num_particles for view in views))
-    finite = np.concatenate([s[np.isfinite(s)] for s in series])
+        return 1.0, max(2.0, float(max(view.num_particles for view in views)))
+    curves = [_shown(name, view.history[name]) for view in views]
+    finite = np.concatenate([curve[np.isfinite(curve)] for curve in curves])
     if not finite.size:
-        return 0.0, 1.0
-    if name == "elbo":
-        # The first steps lie far below what is of interest.
-        tails = [s[len(s) // 4 :] for s in series]
-        tail = np.concatenate([t[np.isfinite(t)] for t in tails])
-        low, high = np.quantile(tail if tail.size else finite, [0.02, 1.0])
-        evidence = [v.log_evidence for v in views if v.log_evidence is not None]
-        high = max([high, *(e for e in evidence if np.isfinite(e))])
-    else:
-        low, high = float(finite.min()), float(finite.max())
+        return 0.1, 1.0
+    if name == "excess":
+        return float(finite.min()) / 1.3, float(finite.max()) * 1.3
+    # The first steps lie far below what is of interest.
+    tails = [curve[len(curve) // 4 :] for curve in curves]
+    tail = np.concatenate([t[np.isfinite(t)] for t in tails])
+    low, high = np.quantile(tail if tail.size else finite, [0.02, 1.0])
+    high = max([high, *_evidence(views)])
     pad = 0.06 * (high - low) or 0.5
     return float(low - pad), float(high + pad)
-
-
-def _ending(name: str, view: FitView) -> str:
-    return f"{view.label} ends at {number(view.last(name))}."
 
 
 def _rows(name: str, views: Sequence[FitView]) -> tuple[tuple[str, ...], ...]:

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from softcvi.report._palette import Style, own_style
 from softcvi.report._view import FitView
+from softcvi.report.style import Style, own_style
 
 
 def with_own_names(views: Sequence[FitView]) -> list[FitView]:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from softcvi.report._palette import style_of
 from softcvi.report._view import FitView
+from softcvi.report.style import style_of
 
 _DOTS = 3000
 

@@ -12,9 +12,9 @@ from softcvi.fitting import FitResult
 from softcvi.ladder import LadderResult
 from softcvi.posterior import Posterior
 from softcvi.report._columns import Columns, as_columns
-from softcvi.report._palette import Style, style_of
 from softcvi.report._reference import has_all_of, worse, worst_shift
 from softcvi.report._versions import versions
+from softcvi.report.style import Style, style_of
 
 _MAX_COLUMNS = 2000
 _MAX_REFERENCE = 4000

@@ -121,13 +121,12 @@ def test_the_caption_of_estimates_says_what_is_shown():
     view = FitView.example()
     alone = estimates_table([view])
     assert "5% and 95%" in alone.caption
-    assert "last two columns are corrected" in alone.caption
-    assert alone.header[-2:] == ("corrected mean", "corrected sd")
-    unweighted = estimates_table([dataclasses.replace(view, log_weights=None)])
-    assert "No column is corrected" in unweighted.caption
+    assert "Draws are corrected by importance weights" in alone.caption
+    assert alone.header[-2:] == ("5%", "95%")
+    chain = dataclasses.replace(view, draws_are="from chains (NUTS)")
+    assert "Draws are from chains (NUTS)" in estimates_table([chain]).caption
     both = estimates_table([view, named("other")])
     assert "95%" not in both.caption
-    assert "No column is corrected" in both.caption
 
 
 def test_rows_of_a_comparison_differ(tmp_path):

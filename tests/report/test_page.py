@@ -212,7 +212,7 @@ def colours(page, selector):
 
 
 def test_dots_have_colours_of_their_own_in_the_dark(open_page):
-    dots = "figure.wide .marks path[stroke-linecap=round]"
+    dots = "figure.wide [id$=dots] path"
     light = colours(open_page("beside"), dots)
     dark = colours(open_page("beside", scheme="dark"), dots)
     assert len(light) == len(dark) == 2

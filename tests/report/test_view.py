@@ -12,7 +12,6 @@ import softcvi
 from softcvi.report import FitView, read_fit, save_fit, write_report
 from softcvi.report._columns import as_columns, density, is_discrete
 from softcvi.report._draw_charts import marginal_charts, pairs_chart
-from softcvi.report._ticks import log_ticks, tick_text, ticks
 from softcvi.report._words import advice
 
 
@@ -121,18 +120,6 @@ def test_columns_and_kinds():
     assert list(as_columns(draws)) == ["a[0,0]", "a[0,1]", "a[1,0]", "a[1,1]", "k"]
     assert len(as_columns(draws, 3)) == 3
     assert is_discrete(draws["k"])
-
-
-def test_ticks_are_round():
-    assert ticks(0, 1000) == [0, 200, 400, 600, 800, 1000]
-    assert log_ticks(0, 4, 5) == [0, 1, 2, 3, 4]
-    assert [tick_text(10**x) for x in log_ticks(-0.1, 1.1)] == ["1", "2", "5", "10"]
-    assert [tick_text(x) for x in (-1.5, 1e-5, 2e6, 30000)] == [
-        "\N{MINUS SIGN}1.5",
-        "1e-5",
-        "2e6",
-        "30k",
-    ]
 
 
 def test_advice_fits_the_trouble():
