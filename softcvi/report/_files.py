@@ -19,6 +19,7 @@ RESULT, DRAWS = "result.json", "draws.csv"
 # Columns that older versions wrote beside the parameters.
 _OLD_COLUMNS = ("log_weight", "log_q")
 _MOMENTS = ("mean", "sd")
+_WORDS = ("reasons", "advice", "named")
 # Arrays behind the charts of the checks.
 _CHECKS = ("log_weights", "log_q")
 _NUMBER = (int, float, type(None))
@@ -56,7 +57,8 @@ def as_json(view: FitView) -> dict[str, Any]:
         0.21
     """
     facts: dict[str, Any] = {name: getattr(view, name) for name in _PLAIN}
-    facts["reasons"] = list(view.reasons)
+    for name in _WORDS:
+        facts[name] = list(getattr(view, name))
     facts["num_bad_densities"], facts["num_skipped_steps"] = view.num_bad
     facts["pair"] = None if view.pair is None else list(view.pair)
     facts["estimates"] = {
@@ -142,7 +144,12 @@ def _view(folder: Path, facts: dict[str, Any]) -> FitView:
         name: old if facts.get(name) is None else _curve(facts[name])
         for name, old in zip(_CHECKS, older, strict=True)
     }
-    plain = {"draws_are": "", **{name: facts[name] for name in _PLAIN if name in facts}}
+    # Versions before this one had no words on where draws come from.
+    plain: dict[str, Any] = {"draws_are": "", **facts}
+    plain = {name: plain[name] for name in _PLAIN}
+    words: dict[str, Any] = {
+        name: tuple(map(str, facts.get(name, ()))) for name in _WORDS
+    }
     for name, kind in _PLAIN.items():
         if not isinstance(plain[name], kind):
             raise TypeError(f"{name} is {plain[name]!r:.50}")
@@ -150,7 +157,7 @@ def _view(folder: Path, facts: dict[str, Any]) -> FitView:
     return FitView(
         **plain,
         **checks,
-        reasons=tuple(str(reason) for reason in facts["reasons"]),
+        **words,
         history={n: _curve(facts["history"][n]) for n in HISTORY},
         columns=columns,
         num_bad=(int(facts["num_bad_densities"]), int(facts["num_skipped_steps"])),

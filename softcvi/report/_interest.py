@@ -15,15 +15,13 @@ def by_interest(views: Sequence[FitView]) -> list[str]:
         >>> import dataclasses
         >>> view = FitView.example()
         >>> columns = {name: view.columns["mu"] for name in ("a[0]", "a[1]", "mu")}
-        >>> reasons = ("the mean of a[1] is 0.6 standard deviations off",)
-        >>> by_interest([dataclasses.replace(view, columns=columns, reasons=reasons)])
+        >>> by_interest([dataclasses.replace(view, columns=columns, named=("a[1]",))])
         ['a[1]', 'mu', 'a[0]']
     """
-    reasons = " ".join(reason for view in views for reason in view.reasons)
+    named = {name for view in views for name in view.named}
 
     def rank(name: str) -> int:
-        # The words around it: a parameter may be called "a" or "draws".
-        if f" of {name} is " in reasons:
+        if name in named:
             return 0
         return 2 if name.endswith("]") else 1
 

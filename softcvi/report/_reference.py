@@ -20,14 +20,16 @@ class Shift:
     Args:
         level: The verdict that this alone would give.
         reason: Why, empty if there is nothing to say.
+        name: The scalar that differs most.
 
     Example:
-        >>> Shift("trusted", "").reason
+        >>> Shift("trusted").reason
         ''
     """
 
     level: str
-    reason: str
+    reason: str = ""
+    name: str = ""
 
 
 def worst_shift(ours: Columns, reference: Columns) -> Shift:
@@ -47,7 +49,7 @@ def worst_shift(ours: Columns, reference: Columns) -> Shift:
     """
     names = [name for name in reference if name in ours]
     if not names:
-        return Shift("trusted", "")
+        return Shift("trusted")
     spread = {n: max(float(np.std(reference[n])), 1e-12) for n in names}
     shift = {
         n: abs(np.mean(ours[n]) - np.mean(reference[n])) / spread[n] for n in names
@@ -60,6 +62,7 @@ def worst_shift(ours: Columns, reference: Columns) -> Shift:
             level,
             f"the mean of {moved} is {shift[moved]:.1f} standard deviations off the "
             "reference draws",
+            moved,
         )
     wide = max(names, key=lambda n: abs(np.log(ratio[n])))
     factor = max(ratio[wide], 1 / ratio[wide])
@@ -69,8 +72,9 @@ def worst_shift(ours: Columns, reference: Columns) -> Shift:
             level,
             f"the spread of {wide} is {ratio[wide]:.1f} times that of the reference "
             "draws",
+            wide,
         )
-    return Shift("trusted", "")
+    return Shift("trusted")
 
 
 def has_all_of(structure: Structure, reference: Mapping[str, Any]) -> bool:

@@ -19,6 +19,7 @@ from softcvi.report.style import Style, style_of
 _MAX_COLUMNS = 2000
 _MAX_REFERENCE = 4000
 _DRAWS = 4000
+_COMPARE = "Compare another guide, objective or seed with the reference."
 
 HISTORY = ("step", "excess", "label_ess", "elbo")
 
@@ -38,6 +39,8 @@ class FitView:
         message: The same in words.
         level: ``"trusted"``, ``"caution"`` or ``"not trusted"``.
         reasons: Why.
+        advice: What to try next.
+        named: Scalars that the verdict is about, which a page shows first.
         history: Arrays ``step``, ``excess``, ``label_ess`` and ``elbo``.
         columns: Draws of the answer, those that the verdict is about: one array per
             scalar.
@@ -97,6 +100,8 @@ class FitView:
     pair: tuple[str, str] | None = None
     source: str = ""
     own_style: Style | None = None
+    advice: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
 
     @property
     def style(self) -> Style:
@@ -155,6 +160,7 @@ class FitView:
             message=result.message,
             level=verdict.level,
             reasons=tuple(verdict.reasons),
+            advice=tuple(verdict.advice),
             history={n: np.asarray(getattr(result.history, n), float) for n in HISTORY},
             columns=as_columns(draws, _MAX_COLUMNS),
             draws_are=result.draws_are,
@@ -203,6 +209,8 @@ class FitView:
                 changes["level"] = worse(self.level, shift.level)
                 kept = () if self.level == "trusted" else self.reasons
                 changes["reasons"] = (shift.reason, *kept)
+                changes["advice"] = (*self.advice, _COMPARE)
+                changes["named"] = (shift.name, *self.named)
         if posterior is not None and has_all_of(posterior.guide.structure, thinned):
             latent = posterior.guide.structure.names
             at_reference = posterior.log_prob({n: thinned[n] for n in latent})

@@ -55,23 +55,10 @@ def advice(view: FitView) -> list[str]:
         tips.append("It was interrupted: run it again with --resume to go on.")
     if view.num_bad[0]:
         tips.append(
-            f"{view.num_bad[0]} log densities were no numbers: check the model where "
+            f"{view.num_bad[0]} log densities were not numbers: check the model where "
             "parameters are extreme."
         )
     if view.level == "trusted":
         return tips
-    reasons = " ".join(view.reasons)
-    if "moved" in reasons:
-        tips.append("It had not settled: give it more steps.")
-    if "k-hat" in reasons or "carry weight" in reasons:
-        if view.khat is not None and view.khat <= 0.7:
-            tips.append("Corrected draws are better: result.sample(key, n).")
-        else:
-            tips.append(
-                "Let fit_until (--until-khat 0.7) climb to richer guides, or to NUTS."
-            )
-    if "reference" in reasons:
-        tips.append("Compare another guide, objective or seed with the reference.")
-    if "label" in reasons:
-        tips.append("Try more particles, or a start with the ELBO.")
+    tips += [tip for tip in view.advice if tip not in tips]
     return tips or ["Look at the charts of the checks below."]

@@ -122,15 +122,19 @@ def test_columns_and_kinds():
     assert is_discrete(draws["k"])
 
 
-def test_advice_fits_the_trouble():
+def test_advice_is_that_of_the_verdict():
     view = FitView.example()
-    poor = dataclasses.replace(
-        view, level="not trusted", khat=0.9, reasons=("k-hat 0.90 is above 0.7",)
-    )
-    assert "richer guide" in advice(poor)[0]
-    moved = dataclasses.replace(
-        view, level="caution", reasons=("the ELBO still moved by 1.00 nats",)
-    )
-    assert "more steps" in advice(moved)[0]
+    poor = dataclasses.replace(view, level="not trusted", advice=("Try a flow.",))
+    assert advice(poor) == ["Try a flow."]
+    assert advice(dataclasses.replace(poor, level="trusted")) == []
+    assert "charts" in advice(dataclasses.replace(poor, advice=()))[0]
     cut = dataclasses.replace(view, status="interrupted", num_bad=(3, 1))
     assert len(advice(cut)) == 2
+    assert "--resume" in advice(cut)[0]
+
+
+def test_results_pass_their_advice_on(result):
+    far = {"x": np.random.default_rng(0).normal(3.0, 1.0, size=(500, 2))}
+    view = FitView.from_result(result, reference=far)
+    assert any("reference" in tip for tip in advice(view))
+    assert view.named[0] in view.columns
