@@ -70,7 +70,7 @@ def train(
     """
     one = target if batch is None else batch.one(0, guide, target)[1]
     objective = with_model_parameters(objective, one)
-    steps = plan.host.stopping.limit_steps(plan.steps, objective.num_particles)
+    steps = plan.host.stopping.limit_steps(plan.steps, objective.num_evaluations)
     optimizer = as_optimizer(
         plan.optimizer, plan.learning_rate, guide.suggested_rate, guide.suggested_clip
     )
@@ -94,7 +94,7 @@ def train(
         first,
         run,
         plan.host,
-        evaluations_per_step=objective.num_particles,
+        evaluations_per_step=objective.num_evaluations,
         refuse=refuse,
     )
     if batch is None:

@@ -10,6 +10,7 @@ from softcvi.guides._gaussian import (
     full_rank,
     mean_field,
 )
+from softcvi.guides._hierarchical import HierarchicalGuide, hierarchical
 from softcvi.guides._low_rank import LowRankNormal, low_rank
 from softcvi.guides._mixed import MixedGuide, mixed
 from softcvi.guides._mixture import MixtureGuide, mixture
@@ -32,6 +33,7 @@ __all__ = [
     "Folded",
     "FullRankNormal",
     "FullRankStudentT",
+    "HierarchicalGuide",
     "LowRankNormal",
     "MixedGuide",
     "MixtureGuide",
@@ -46,6 +48,7 @@ __all__ = [
     "coupling_flow",
     "full_rank",
     "full_rank_t",
+    "hierarchical",
     "low_rank",
     "mean_field",
     "mixed",

@@ -19,6 +19,7 @@ from softcvi.objectives._divergences import (
 )
 from softcvi.objectives._elbo import ELBO
 from softcvi.objectives._group_blocks import PlateBlocks, SiteBlocks
+from softcvi.objectives._local_labels import LocalLabels
 from softcvi.objectives._model_term import WithModelTerm, with_model_parameters
 from softcvi.objectives._negatives import (
     AbstractNegative,
@@ -55,6 +56,7 @@ __all__ = [
     "ForwardKL",
     "GuideProposal",
     "JensenShannon",
+    "LocalLabels",
     "NoBlocks",
     "Particles",
     "PlateBlocks",

@@ -52,7 +52,7 @@ def draw_particles(
 ) -> Particles:
     """Draw K particles from the proposal (Algorithm 1, line 1) and evaluate them."""
     condition = data if target.amortised else None
-    fixed = _stopped(guide)
+    fixed = stopped(guide)
     keys = jax.random.split(key, num_particles)
     values = jax.vmap(lambda k: proposal.sample(k, fixed, condition))(keys)
     values = computed_once(key, jax.lax.stop_gradient(values), on_gpu=False)
@@ -72,7 +72,7 @@ def draw_sets(
 ) -> Particles:
     """Sets of K particles made from given noise, and evaluated."""
     condition = data if target.amortised else None
-    fixed = _stopped(guide)
+    fixed = stopped(guide)
 
     def over_sets(function):
         return jax.vmap(jax.vmap(function))
@@ -99,7 +99,7 @@ def draw_reparameterised(
     keys = jax.random.split(key, num_particles)
     if stick_the_landing:
         values = jax.vmap(lambda k: guide.sample(k, condition))(keys)
-        scorer = _stopped(guide)
+        scorer = stopped(guide)
         log_q = jax.vmap(lambda v: scorer.log_prob(v, condition))(values)
     else:
         values, log_q = jax.vmap(lambda k: guide.sample_and_log_prob(k, condition))(
@@ -110,7 +110,7 @@ def draw_reparameterised(
     return Particles(values, log_p, log_q, jax.lax.stop_gradient(log_q))
 
 
-def _stopped(guide: AbstractGuide) -> AbstractGuide:
+def stopped(guide: AbstractGuide) -> AbstractGuide:
     """The guide as a constant; its functions and settings pass through."""
     arrays, static = eqx.partition(guide, eqx.is_array)
     return eqx.combine(jax.lax.stop_gradient(arrays), static)

@@ -3,6 +3,7 @@
 from softcvi.targets._amortised import AmortisedTarget, MiniBatchTarget
 from softcvi.targets._base import AbstractTarget
 from softcvi.targets._density import DensityTarget
+from softcvi.targets._plate import PlateTarget
 from softcvi.targets._space import (
     AbstractSpace,
     ModelSpace,
@@ -20,6 +21,7 @@ __all__ = [
     "DensityTarget",
     "MiniBatchTarget",
     "ModelSpace",
+    "PlateTarget",
     "SpaceOfModel",
     "Structure",
     "UnconstrainedSpace",

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PRNGKeyArray, PyTree, Scalar
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Scalar
 
 from softcvi.targets._space import AbstractSpace
 from softcvi.targets._structure import Structure
@@ -46,6 +46,19 @@ class AbstractTarget(eqx.Module):
     @abstractmethod
     def log_density(self, particle: PyTree, data: Any = None) -> Scalar:
         """Log density of one particle in the fitting space, Jacobian included."""
+
+    @property
+    def local_sites(self) -> tuple[str, ...]:
+        """Sites of groups that are independent given the others; none by default."""
+        return ()
+
+    def local_terms(
+        self, particle: PyTree, data: Any = None
+    ) -> tuple[Scalar, Float[Array, " groups"]]:
+        """The global term of the log density, and one term for each group."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has no local terms; ask local_sites first."
+        )
 
     @property
     def like(self) -> PyTree:

@@ -43,7 +43,17 @@ def like(dtype):
     return {"x": np.zeros(2, dtype), "y": np.zeros((), dtype)}
 
 
+def grouped(dtype):
+    pairs = {"x": np.zeros((3, 2), dtype), "y": np.zeros(2, dtype)}
+    guide = guides.hierarchical(pairs, local=("x",))
+    return jax.tree.map(
+        lambda leaf: leaf.astype(dtype) + 0.1 if eqx.is_inexact_array(leaf) else leaf,
+        guide,
+    )
+
+
 CASES = {
+    guides.HierarchicalGuide: grouped,
     guides.VectorGuide: lambda t: guides.full_rank(like(t), scale=2.0),
     guides.SiteGuide: sites,
     guides.MixtureGuide: two,
@@ -57,6 +67,7 @@ BUILDERS = {
     guides.low_rank: guides.low_rank,
     guides.student_t: guides.student_t,
     guides.scalar_mixtures: guides.scalar_mixtures,
+    guides.hierarchical: lambda x: guides.hierarchical(x, local=("x",)),
     guides.spline_flow: lambda x: guides.spline_flow(x, **SMALL),
     guides.coupling_flow: lambda x: guides.coupling_flow(x, **SMALL),
     guides.mixture: lambda x: guides.mixture([guides.mean_field(x)] * 2),
@@ -137,12 +148,12 @@ def test_capabilities_agree_with_what_can_be_done(cls):
         expected = np.linalg.slogdet(np.asarray(jacobian(z)))[1]
         np.testing.assert_allclose(log_det, expected, atol=1e-5)
         assert flat.shape == z.shape
-    if guide.has_noise:
-        noise = guide.sample_noise(key)
-        assert guide.noise_owner().shape == noise.shape
-        assert guide.noise_owner().max() < guide.structure.size
-        particle = guide.from_noise(noise)
-        assert Structure(particle) == guide.structure
+    assert guide.has_noise
+    noise = guide.sample_noise(key)
+    assert guide.noise_owner().shape == noise.shape
+    assert guide.noise_owner().max() < guide.structure.size
+    particle = guide.from_noise(noise)
+    assert Structure(particle) == guide.structure
 
 
 def test_wrapped_guides_can_be_called_as_they_are():

@@ -36,6 +36,17 @@ def mini_batch(dtype):
         )
 
 
+def plate(dtype):
+    return targets.PlateTarget(
+        lambda shared: -(shared["tau"] ** 2),
+        lambda shared, local, row: -0.5 * (local["mu"] - row) ** 2,
+        like(dtype),
+        local=("mu",),
+        data=jnp.full(2, 3.0, dtype),
+        space=space(),
+    )
+
+
 CASES = {
     targets.DensityTarget: lambda dtype: targets.DensityTarget(
         log_prob, like(dtype), space=space(), observed=jnp.ones(3, dtype)
@@ -44,6 +55,7 @@ CASES = {
         log_prob, like(dtype), data=jnp.ones((6, 3), dtype), space=space()
     ),
     targets.MiniBatchTarget: mini_batch,
+    targets.PlateTarget: plate,
 }
 
 

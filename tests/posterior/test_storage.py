@@ -39,6 +39,7 @@ GUIDES = {
     "full_rank": lambda: guides.full_rank(LIKE),
     "full_rank_t": lambda: guides.full_rank_t(LIKE),
     "low_rank": lambda: guides.low_rank(LIKE, rank=2),
+    "hierarchical": lambda: guides.hierarchical(LIKE, local=("a",)),
     "scalar_mixtures": lambda: guides.scalar_mixtures(LIKE, components=2),
     "student_t": lambda: guides.student_t(LIKE),
     "spline_flow": lambda: guides.spline_flow(LIKE, key=jax.random.key(1), **SMALL),
