@@ -48,7 +48,9 @@ class Computing(Common):
 
         import softcvi
 
-        if not self.no_cache:
+        if self.no_cache:
+            softcvi.enable_compilation_cache(None)
+        else:
             softcvi.enable_compilation_cache()
         # Reference draws and metrics need all digits of a product on accelerators too.
         jax.config.update("jax_default_matmul_precision", "highest")

@@ -9,6 +9,7 @@ import jax
 from jaxtyping import PRNGKeyArray
 
 from softcvi.fitting._begin import Beginning, placed, suggested
+from softcvi.fitting._cache import cache_by_default
 from softcvi.fitting._checkpoint import Checkpoint, as_checkpoint
 from softcvi.fitting._checks import (
     check_count,
@@ -92,6 +93,7 @@ def fit(
         >>> bool(abs(draws["x"].mean() - 3.0) < 0.1)
         True
     """
+    cache_by_default()
     key = checked_key(key)
     check_count("steps", steps)
     check_count("starts", starts)

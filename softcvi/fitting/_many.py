@@ -10,6 +10,7 @@ import equinox as eqx
 import jax
 from jaxtyping import PRNGKeyArray
 
+from softcvi.fitting._cache import cache_by_default
 from softcvi.fitting._checkpoint import Checkpoint, as_checkpoint
 from softcvi.fitting._checks import (
     check_count,
@@ -91,6 +92,7 @@ def fit_many(
         >>> [result.status for result in results]
         ['finished', 'finished', 'finished']
     """
+    cache_by_default()
     keys = checked_keys(keys)
     check_count("steps", steps)
     check_count("paths", paths)

@@ -6,6 +6,7 @@ import jax
 from jaxtyping import PRNGKeyArray
 
 from softcvi.fitting import AbstractReporter, as_reporter
+from softcvi.fitting._cache import cache_by_default
 from softcvi.fitting._checks import check_count, check_target, checked_key
 from softcvi.ladder._base import AbstractRung, Attempt, LadderState
 from softcvi.ladder._chains import Chains
@@ -69,6 +70,7 @@ def fit_until(
         >>> answer.attempts[0].verdict.trusted
         True
     """
+    cache_by_default()
     key = checked_key(key)
     check_count("steps", steps)
     check_target(target, SoftCVI())

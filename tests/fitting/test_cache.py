@@ -1,9 +1,12 @@
 """Programs kept on disk: the next process reads them, and nobody hears of it."""
 
+import os
 import subprocess
 import sys
 
 import pytest
+
+from softcvi.fitting._cache import remove_oldest
 
 _CODE = """
 import jax, sys, softcvi
@@ -31,3 +34,43 @@ def test_a_second_process_reads_the_small_programs_too_and_is_silent(
     assert second.stderr == ""
     after = {path.name for path in tmp_path.iterdir() if path.name.endswith("-cache")}
     assert after == kept
+
+
+_FIT = """
+import sys, jax, jax.numpy as jnp, softcvi
+target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+if "off" in sys.argv: softcvi.enable_compilation_cache(None)
+guide = softcvi.guides.mean_field(target)
+softcvi.fit(jax.random.key(0), target, guide, steps=5, start=None, progress=False)
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "is_kept"),
+    [
+        ((), {}, True),
+        ((), {"SOFTCVI_CACHE": "0"}, False),
+        (("off",), {}, False),
+    ],
+)
+def test_the_first_fit_turns_the_cache_on_unless_told_otherwise(
+    tmp_path, arguments, environment, is_kept
+):
+    unset = {"JAX_COMPILATION_CACHE_DIR", "SOFTCVI_CACHE"}
+    given = {k: v for k, v in os.environ.items() if k not in unset}
+    given |= {"SOFTCVI_CACHE_DIR": str(tmp_path), **environment}
+    command = [sys.executable, "-c", _FIT, *arguments]
+    run = subprocess.run(command, capture_output=True, text=True, env=given)
+    assert run.returncode == 0, run.stderr
+    assert bool(list(tmp_path.rglob("*-cache"))) == is_kept
+
+
+def test_the_oldest_programs_go_first(tmp_path):
+    for age in range(5):
+        path = tmp_path / "machine" / f"{age}-cache"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(bytes(100))
+        os.utime(path, (1000.0 - age, 1000.0 - age))
+    remove_oldest(tmp_path, 250)
+    kept = {path.name for path in tmp_path.rglob("*-cache")}
+    assert kept == {"0-cache", "1-cache"}
