@@ -13,8 +13,6 @@ import jax
 
 from softcvi._compile import enable_x64
 
-from softcvi._compile import enable_x64
-
 T = TypeVar("T")
 _POLL_SECONDS = 0.05
 # A chunk takes a quarter of a second; one that takes much longer is stuck.

@@ -39,9 +39,10 @@ def hanging():
 
     def density(x):
         calls.append(1)
-        if len(calls) > 40:
+        if len(calls) == 41:
             for press in presses:
                 press_ctrl_c(press)
+        if len(calls) > 40:
             let_go.wait(120)
         return np.asarray(-0.5 * np.sum((np.asarray(x) - 1.0) ** 2, -1), np.float32)
 
