@@ -20,7 +20,8 @@ from softcvi.diagnostics._precision import density_rounding
 from softcvi.diagnostics._reference_log_prob import reference_log_prob
 from softcvi.diagnostics._short_chains import short_chains
 from softcvi.diagnostics._summary import summarise
-from softcvi.diagnostics._verdict import THRESHOLDS, Thresholds, Verdict, judge
+from softcvi.diagnostics._thresholds import THRESHOLDS, Thresholds
+from softcvi.diagnostics._verdict import Verdict, judge
 from softcvi.posterior import psis
 
 __all__ = [

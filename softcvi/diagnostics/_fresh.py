@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from softcvi.diagnostics._verdict import THRESHOLDS
+from softcvi.diagnostics._thresholds import THRESHOLDS
 from softcvi.posterior import ImportanceSample, Posterior
 
 _MORE = 4

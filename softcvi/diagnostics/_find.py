@@ -1,0 +1,203 @@
+"""From evidence to findings: what counts, and how much."""
+
+import numpy as np
+
+from softcvi.diagnostics._evidence import Evidence, SamplerEvidence, WeightEvidence
+from softcvi.diagnostics._findings import Finding, Kind, Severity
+from softcvi.diagnostics._thresholds import THRESHOLDS
+
+
+def has_even_weights(weights: WeightEvidence) -> bool:
+    """Whether weights are so even that the shape of their tail says nothing."""
+    return weights.ess_share > THRESHOLDS.even_ess_share
+
+
+def find(evidence: Evidence) -> tuple[Finding, ...]:
+    """Everything in the evidence that counts, worst first.
+
+    Args:
+        evidence: What is known.
+    """
+    found = [
+        *_of_the_run(evidence),
+        *_of_weights(evidence.weights),
+        *_of_chains(evidence),
+        *_of_sampler(evidence.sampler),
+        *_of_search(evidence),
+    ]
+    if evidence.weights is None and evidence.sampler is None and not found:
+        found.append(Finding(Kind.NOTHING_MEASURED, Severity.CAUTION))
+    if _speaks_for_each_parameter(evidence):
+        kept = [f for f in found if f.kind not in _OF_WHOLE_PARTICLES]
+        if len(kept) < len(found):
+            dimension = {"dimension": float(evidence.dimension or 0)}
+            found = [*kept, Finding(Kind.PER_PARAMETER, Severity.NOTE, dimension)]
+    return tuple(sorted(found, key=lambda finding: -finding.severity))
+
+
+def _of_the_run(evidence: Evidence) -> list[Finding]:
+    t = THRESHOLDS
+    found = []
+    if evidence.status == "failed":
+        found.append(Finding(Kind.FAILED, Severity.BAD))
+    if evidence.status == "interrupted":
+        found.append(Finding(Kind.INTERRUPTED, Severity.CAUTION))
+    if evidence.num_steps:
+        share = evidence.num_skipped_steps / evidence.num_steps
+        severity = _graded(share, t.caution_skipped, t.bad_skipped)
+        if severity is not None:
+            found.append(Finding(Kind.SKIPPED_STEPS, severity, {"share": share}))
+        densities = evidence.num_steps * (evidence.num_particles or 1)
+        share = evidence.num_bad_densities / densities
+        severity = _graded(share, t.caution_bad_densities, t.bad_bad_densities)
+        if severity is not None:
+            found.append(Finding(Kind.BAD_DENSITIES, severity, {"share": share}))
+    # The draws of a chain do not come from the fit that went before.
+    if evidence.sampler is not None:
+        return found
+    k = evidence.num_particles or 8
+    label_ess = evidence.label_ess if evidence.uses_labels else None
+    if label_ess is not None and label_ess < 1 + t.label_ess_excess * k:
+        numbers = {"label_ess": label_ess, "num_particles": float(k)}
+        found.append(Finding(Kind.LABEL_ESS, Severity.BAD, numbers))
+    if evidence.drift is not None and not abs(evidence.drift) < t.settled_drift:
+        numbers = {"drift": evidence.drift}
+        found.append(Finding(Kind.DRIFT, Severity.CAUTION, numbers))
+    return found
+
+
+def _of_weights(weights: WeightEvidence | None) -> list[Finding]:
+    t = THRESHOLDS
+    if weights is None:
+        return []
+    found = []
+    if weights.num_infinite:
+        numbers = {"count": float(weights.num_infinite)}
+        found.append(Finding(Kind.INFINITE_DENSITY, Severity.BAD, numbers))
+    share = weights.num_not_a_number / weights.num_draws
+    severity = _graded(share, t.caution_not_a_number, t.bad_not_a_number)
+    if severity is not None:
+        found.append(Finding(Kind.NOT_A_NUMBER, severity, {"share": share}))
+    if np.isnan(weights.khat) or weights.khat == np.inf:
+        return [*found, Finding(Kind.NO_USABLE_WEIGHT, Severity.BAD)]
+    numbers = {"khat": weights.khat, "ess": weights.ess, "share": weights.ess_share}
+    numbers |= {"good": t.good_khat, "usable": t.usable_khat}
+    if has_even_weights(weights):
+        if weights.khat > t.good_khat:
+            found.append(Finding(Kind.EVEN_WEIGHTS, Severity.NOTE, numbers))
+    else:
+        if not weights.khat <= t.usable_khat:
+            found.append(Finding(Kind.HIGH_KHAT, Severity.BAD, numbers))
+        elif weights.khat > t.good_khat and weights.ess < t.min_ess:
+            found.append(Finding(Kind.DOUBTFUL_KHAT, Severity.CAUTION, numbers))
+    if weights.ess_share < t.min_ess_share:
+        found.append(Finding(Kind.FEW_WEIGHTS, Severity.BAD, numbers))
+    if not weights.correction < t.caution_correction:
+        numbers = {"shift": weights.correction}
+        found.append(Finding(Kind.CORRECTION, Severity.CAUTION, numbers))
+    return found
+
+
+def _of_chains(evidence: Evidence) -> list[Finding]:
+    t = THRESHOLDS
+    check = evidence.chains
+    if check is None:
+        return []
+    found = []
+    severity = _graded(check.shift, t.caution_shift, t.bad_shift)
+    if severity is not None:
+        found.append(Finding(Kind.CHAIN_SHIFT, severity, {"shift": check.shift}))
+    narrow, wide = check.spread
+    severity = _graded(_factor_off(check.spread), t.caution_spread, t.bad_spread)
+    typical = _factor_off((check.typical_spread,))
+    if severity is None and not typical < t.caution_typical_spread:
+        severity, narrow, wide = Severity.CAUTION, *[check.typical_spread] * 2
+    if severity is not None:
+        numbers = {"narrow": narrow, "wide": wide}
+        found.append(Finding(Kind.CHAIN_SPREAD, severity, numbers))
+    if check.escaped is not None:
+        severity = _graded(check.escaped, t.caution_escaped, t.bad_escaped)
+        if severity is not None:
+            numbers = {"share": check.escaped}
+            found.append(Finding(Kind.ESCAPED, severity, numbers))
+    return found
+
+
+def _factor_off(ratios: tuple[float, ...]) -> float:
+    """The ratio furthest from one, or its inverse if that is below one."""
+    return max(max(r, 1 / r if r > 0 else np.inf) for r in ratios)
+
+
+def _speaks_for_each_parameter(evidence: Evidence) -> bool:
+    """Whether chains stand in for weights, which say nothing in many dimensions."""
+    t = THRESHOLDS
+    check = evidence.chains
+    return (
+        check is not None
+        and (evidence.dimension or 0) > t.many_parameters
+        and check.error <= t.max_chain_error
+        and check.memory <= t.max_memory
+    )
+
+
+# What whole particles say, which counts less where there are many parameters.
+_OF_WHOLE_PARTICLES = {
+    Kind.HIGH_KHAT,
+    Kind.DOUBTFUL_KHAT,
+    Kind.FEW_WEIGHTS,
+    Kind.CORRECTION,
+    Kind.LABEL_ESS,
+    Kind.DRIFT,
+}
+
+
+def _of_sampler(sampler: SamplerEvidence | None) -> list[Finding]:
+    t = THRESHOLDS
+    if sampler is None:
+        return []
+    found = []
+    numbers = {
+        "rhat": sampler.rhat,
+        "ess": sampler.ess,
+        "divergent_share": sampler.divergent_share,
+    }
+    if not sampler.rhat < t.max_rhat:
+        limit = {"limit": t.max_rhat}
+        found.append(Finding(Kind.SAMPLER_RHAT, Severity.BAD, numbers | limit))
+    if not sampler.ess >= t.min_ess:
+        limit = {"limit": t.min_ess}
+        found.append(Finding(Kind.SAMPLER_ESS, Severity.BAD, numbers | limit))
+    if not sampler.divergent_share < t.max_divergent_share:
+        found.append(Finding(Kind.SAMPLER_DIVERGENCES, Severity.BAD, numbers))
+    return found
+
+
+def _of_search(evidence: Evidence) -> list[Finding]:
+    t = THRESHOLDS
+    found = []
+    if evidence.precision is not None and not evidence.precision <= t.max_rounding:
+        numbers = {"nats": evidence.precision}
+        found.append(Finding(Kind.PRECISION, Severity.BAD, numbers))
+    disagreement = evidence.start_disagreement
+    if disagreement is not None and not disagreement <= t.max_disagreement:
+        numbers = {"nats": disagreement}
+        found.append(Finding(Kind.START_DISAGREEMENT, Severity.BAD, numbers))
+    missing = None if evidence.search is None else evidence.search.missing_mass
+    if missing is not None:
+        severity = _graded(missing, t.caution_missing, t.bad_missing)
+        if severity is not None:
+            found.append(Finding(Kind.MISSING_MASS, severity, {"share": missing}))
+    if evidence.improper:
+        numbers = {"count": float(len(evidence.improper))}
+        found.append(Finding(Kind.IMPROPER, Severity.BAD, numbers))
+    if evidence.model_warnings:
+        numbers = {"count": float(len(evidence.model_warnings))}
+        found.append(Finding(Kind.MODEL_WARNING, Severity.CAUTION, numbers))
+    return found
+
+
+def _graded(value: float, caution: float, bad: float) -> Severity | None:
+    """Severity of a number of which less is better; NaN is the worst."""
+    if not value < bad:
+        return Severity.BAD
+    return None if value < caution else Severity.CAUTION
