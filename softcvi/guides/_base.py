@@ -93,6 +93,11 @@ class AbstractGuide(eqx.Module):
         return False
 
     @property
+    def is_conditional(self) -> bool:
+        """Whether draws need a condition, such as the datum of an amortised target."""
+        return False
+
+    @property
     def covers_reals(self) -> bool:
         """Whether the density is known to be positive everywhere."""
         return False
@@ -235,6 +240,10 @@ class VectorGuide(AbstractGuide):
     @property
     def is_flow(self) -> bool:
         return self._family.is_flow
+
+    @property
+    def is_conditional(self) -> bool:
+        return self.distribution.cond_shape is not None
 
     @property
     def covers_reals(self) -> bool:

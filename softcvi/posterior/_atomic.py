@@ -37,7 +37,11 @@ def atomic_write(path: str | os.PathLike) -> Iterator[IO[bytes]]:
             handle.flush()
             os.fsync(handle.fileno())
         os.replace(unfinished, path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             unfinished.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            # A full disk does not say which file it was about.
+            words = error.strerror or str(error)
+            raise OSError(error.errno, words, str(path)) from error
         raise

@@ -5,10 +5,8 @@ file from elsewhere cannot run code of its own.
 """
 
 import dataclasses
-import importlib
-import sys
+import functools
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -17,24 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from softcvi.guides import MixtureGuide
+from softcvi.posterior._names import found, name_of
 from softcvi.targets import Structure
 
-_PACKAGES = ("softcvi", "flowjax", "paramax", "equinox", "jax", "jaxlib", "numpyro")
-# Functions are called when a guide is used, so those of a file must be mathematics:
-# whole packages also hold functions that read, write or evaluate.
-_FUNCTION_MODULES = (
-    "softcvi.guides",
-    "softcvi.targets",
-    "softcvi_experiments.tasks",
-    "flowjax.bijections",
-    "flowjax.distributions",
-    "flowjax.utils",
-    "paramax.utils",
-    "equinox.nn",
-    "jax._src.nn.functions",
-    "jax._src.numpy.ufuncs",
-    "jax._src.lax.lax",
-)
+# Deeper than any guide; a file that nests deeper was not written by ``Encoder``.
+_MAX_DEPTH = 60
+_NUMERIC_KINDS = "biuf"
 
 
 class Encoder:
@@ -94,98 +80,118 @@ class Encoder:
 
 
 class Decoder:
-    """Builds the object back from JSON and arrays."""
+    """Builds the object back from JSON and arrays.
+
+    Nothing is allocated beyond the arrays of the file: each may be used once.
+    """
 
     def __init__(self, arrays: list[np.ndarray]) -> None:
-        self.arrays = arrays
+        self.arrays: list[np.ndarray | None] = list(arrays)
+        self.size = sum(array.size for array in arrays)
 
-    def decode(self, node: Any) -> Any:
+    def decode(self, node: Any, depth: int = 0) -> Any:
         """The value that a JSON node stands for."""
         if not isinstance(node, dict):
+            if isinstance(node, list):
+                raise ValueError("a list without a kind")
             return node
+        if depth > _MAX_DEPTH:
+            raise ValueError("it is nested too deeply")
         kind = next(iter(node), None)
         content: Any = node.get(kind)
         if kind == "array":
-            return jnp.asarray(self.arrays[content])
+            return jnp.asarray(self._take(content))
         if kind in ("list", "tuple"):
-            items = [self.decode(item) for item in content]
+            items = [self.decode(item, depth + 1) for item in _as(list, content)]
             return items if kind == "list" else tuple(items)
         if kind == "dict":
-            return {key: self.decode(item) for key, item in content.items()}
+            items = _as(dict, content).items()
+            return {key: self.decode(item, depth + 1) for key, item in items}
         if kind == "struct":
-            return jax.ShapeDtypeStruct(tuple(content[0]), jnp.dtype(content[1]))
+            return _struct(content)
         if kind == "structure":
-            return Structure(self.decode(content))
+            return Structure(self.decode(content, depth + 1))
         if kind == "function":
-            return _find(content)
+            return found(content)
         if kind == "object":
-            return self._build(_find(content), node["fields"])
+            fields = _as(dict, node.get("fields"))
+            return self._build(_as(type, found(content)), fields, depth + 1)
         if kind == "rebuild":
-            return self._rebuild(_find(content), node)
-        raise ValueError(f"unknown entry '{kind}'")
+            return self._rebuild(_as(type, found(content)), node, depth + 1)
+        raise ValueError(f"unknown entry {kind!r}")
 
-    def _build(self, cls: Callable, fields: dict) -> Any:
-        if not isinstance(cls, type):
-            raise ValueError(f"{cls!r} is not a class")
-        decoded = {name: self.decode(node) for name, node in fields.items()}
-        if cls is MixtureGuide and "components" in decoded:
+    def _take(self, index: Any) -> np.ndarray:
+        index = _as(int, index)
+        if not 0 <= index < len(self.arrays):
+            raise ValueError(f"array {index} is missing")
+        array, self.arrays[index] = self.arrays[index], None
+        if array is None:
+            raise ValueError(f"array {index} is used twice")
+        return array
+
+    def _build(self, cls: type, nodes: dict, depth: int) -> Any:
+        fields = {name: self.decode(node, depth) for name, node in nodes.items()}
+        if cls is MixtureGuide and "components" in fields:
             # Files written before components of one kind were kept as one stack.
-            return MixtureGuide(decoded["components"], decoded["logits"])
+            return MixtureGuide(fields["components"], fields["logits"])
+        known = getattr(cls, "__dataclass_fields__", None)
         value: Any = object.__new__(cls)
-        for name, item in decoded.items():
+        for name, item in fields.items():
+            if name.startswith("__") or (known is not None and name not in known):
+                raise ValueError(f"{cls.__name__} has no field {name!r}")
             object.__setattr__(value, name, item)
         return value
 
-    def _rebuild(self, cls: Callable, node: dict) -> Any:
+    def _rebuild(self, cls: type, node: dict, depth: int) -> Any:
         if "rebuild_arguments" not in getattr(cls, "__dataclass_fields__", {}):
             raise ValueError(f"{cls!r} cannot be built from arguments")
-        skeleton = cls(key=jax.random.key(0), **self.decode(node["arguments"]))
-        arrays, static = eqx.partition(skeleton, eqx.is_array)
+        arguments = _as(dict, self.decode(node.get("arguments"), depth))
+        for name, value in arguments.items():
+            # As many layers or units as there are stored numbers, at most.
+            if isinstance(value, int) and not 0 <= value <= max(self.size, 1):
+                raise ValueError(f"{name} is {value}, more than the file holds")
+        leaves = _as(list, self.decode(node.get("leaves"), depth))
+        make = functools.partial(cls, **arguments, key=jax.random.key(0))
+        # Shapes first: what the arguments ask for is not allocated before it is known
+        # to be what the file holds.
+        shapes = eqx.filter(eqx.filter_eval_shape(make), _is_struct)
+        expected = [leaf.shape for leaf in jax.tree_util.tree_leaves(shapes)]
+        if [leaf.shape for leaf in leaves] != expected:
+            raise ValueError(f"arrays of {cls.__name__} do not fit its arguments")
+        arrays, static = eqx.partition(make(), eqx.is_array)
         treedef = jax.tree_util.tree_structure(arrays)
-        leaves = self.decode(node["leaves"])
         return eqx.combine(jax.tree_util.tree_unflatten(treedef, leaves), static)
 
 
+def _as(kind: type, value: Any) -> Any:
+    """The value, if it is of the kind that must stand here."""
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise ValueError(f"{value!r:.40} where a {kind.__name__} is expected")
+    return value
+
+
+def _is_struct(leaf: Any) -> bool:
+    return isinstance(leaf, jax.ShapeDtypeStruct)
+
+
+def _struct(content: Any) -> jax.ShapeDtypeStruct:
+    shape, name = _as(list, content)
+    dtype = np.dtype(_as(str, name))
+    if dtype.kind not in _NUMERIC_KINDS:
+        raise ValueError(f"{name} is no kind of number")
+    lengths = tuple(_as(int, length) for length in _as(list, shape))
+    if any(length < 0 for length in lengths):
+        raise ValueError(f"shape {lengths}")
+    return jax.ShapeDtypeStruct(lengths, dtype)
+
+
 def _name_of(thing: Any, path: str) -> str:
-    """``module:qualname`` of a class or function that can be found again."""
-    module = getattr(thing, "__module__", None)
-    name = getattr(thing, "__qualname__", getattr(thing, "__name__", None))
-    if "<" in str(name):
-        # An anonymous function may still be bound to a name in its module.
-        bound = vars(sys.modules.get(module or "", sys)).items()
-        name = next((n for n, value in bound if value is thing), name)
-    label = f"{module}:{name}"
-    try:
-        found = _find(label)
-    except (ValueError, ImportError, AttributeError):
-        found = None
-    if found is not thing:
+    name = name_of(thing)
+    if name is None:
         raise ValueError(
-            f"{path}: {name!r} cannot be saved, because only known parts of "
-            f"{', '.join(_PACKAGES)} are read back. Use a guide from softcvi.guides, "
-            "or save the draws: posterior.to_arviz().to_netcdf(path)."
+            f"{path}: {getattr(thing, '__qualname__', thing)!r} cannot be saved, since "
+            "only public parts of softcvi, FlowJAX, Equinox, JAX and NumPyro are read "
+            "back. Use a guide from softcvi.guides, or save the draws: "
+            "posterior.to_arviz().to_netcdf(path)."
         )
-    return label
-
-
-def _find(label: str) -> Any:
-    module, _, name = label.partition(":")
-    if module.split(".")[0] not in _PACKAGES:
-        raise ValueError(f"{label} is not from a known package")
-    found = importlib.import_module(module)
-    for part in name.split("."):
-        found = getattr(found, part)
-    # A module's attributes include what it imported: look at where it was made.
-    home = getattr(found, "__module__", None) or ""
-    if isinstance(found, type):
-        known = home.split(".")[0] in _PACKAGES and _is_pytree(found)
-    else:
-        known = any(f"{home}.".startswith(f"{m}.") for m in _FUNCTION_MODULES)
-    if not known:
-        raise ValueError(f"{label} is not a known class or function")
-    return found
-
-
-def _is_pytree(cls: type) -> bool:
-    """Whether objects of a class are plain containers of arrays and settings."""
-    return issubclass(cls, eqx.Module) or hasattr(cls, "tree_flatten")
+    return name

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,7 +22,12 @@ from softcvi.posterior._importance import (
     psis,
     resample_index,
 )
-from softcvi.targets import AbstractSpace, AbstractTarget, SpaceOfModel
+from softcvi.targets import (
+    AbstractSpace,
+    AbstractTarget,
+    SpaceOfModel,
+    Structure,
+)
 from softcvi.targets._numpy_random import numpy_generator
 
 
@@ -295,7 +301,13 @@ def load(path: str | os.PathLike, target: AbstractTarget | None = None) -> Poste
         (5, 2)
     """
     parts, _ = _storage.read(path)
-    guide, space = parts["guide"], parts["space"]
+    guide, space = parts.get("guide"), parts.get("space")
+    if not isinstance(guide, AbstractGuide) or not isinstance(space, AbstractSpace):
+        raise ValueError(
+            f"{path}: holds no posterior: a guide and its space are missing. Give a "
+            "file that posterior.save(path) wrote."
+        )
+    _check_usable(guide, path)
     if target is None and isinstance(space, SpaceOfModel):
         raise ValueError(
             f"target: the posterior in {path} was fitted in coordinates that its model "
@@ -309,3 +321,19 @@ def load(path: str | os.PathLike, target: AbstractTarget | None = None) -> Poste
             )
         target = target.in_space(space)
     return Posterior(guide, target, space=space)
+
+
+def _check_usable(guide: AbstractGuide, path: str | os.PathLike) -> None:
+    """Refuse a guide that cannot be drawn from, by its shapes alone."""
+    try:
+        if guide.is_conditional:
+            return  # what it is conditioned on is not in the file
+        draw = eqx.filter_eval_shape(guide.sample, jax.random.key(0))
+        difference = guide.structure.difference(Structure(draw))
+    except Exception as error:
+        difference = str(error).partition("\n")[0] or type(error).__name__
+    if difference:
+        raise ValueError(
+            f"{path}: its guide cannot be drawn from ({difference:.300}). Save it "
+            "again with posterior.save(path)."
+        )
