@@ -9,7 +9,7 @@ import numpy as np
 import paramax
 from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
-from softcvi._compile import fused, on_device
+from softcvi._compile import fused, loop_in_rows, on_device
 from softcvi.fitting._state import Batch, LoopState, Run
 from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective, StepInfo
@@ -26,27 +26,22 @@ def advance(
 
     Products are computed in full precision: accelerators round them to 10 bits by
     default, which is enough for a network and too little for a log density.
-
-    The steps of one row of the history are a loop of their own that knows this row
-    alone: XLA's CPU runs a loop whose arrays are all small without its thread pool,
-    and the whole history is not small. Eight schools' step takes 17 us instead of 42.
     """
-    every = run.record_every
 
-    def fill(row, state: LoopState) -> LoopState:
-        # The row as far as it is filled: sums are then made in the order of the steps
-        # wherever the host looked in between, and equal runs have equal histories.
-        inner = jax.lax.fori_loop(
-            jnp.maximum(start, row * every),
-            jnp.minimum(stop, (row + 1) * every),
-            lambda i, s: one_step(s, i, run),
-            LoopState(state.params, state.optimizer_state, state.history[row]),
-        )
-        history = state.history.at[row].set(inner.history)
-        return LoopState(inner.params, inner.optimizer_state, history)
+    def step(i, carry, row):
+        new = one_step(LoopState(*carry, row), i, run)
+        return (new.params, new.optimizer_state), new.history
 
     with jax.default_matmul_precision("highest"):
-        return jax.lax.fori_loop(start // every, -(-stop // every), fill, state)
+        carry, history = loop_in_rows(
+            start,
+            stop,
+            run.record_every,
+            step,
+            (state.params, state.optimizer_state),
+            state.history,
+        )
+    return LoopState(*carry, history)
 
 
 @on_device

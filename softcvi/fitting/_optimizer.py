@@ -13,6 +13,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+from softcvi._compile import kept_or_new
+
 if TYPE_CHECKING:  # and imported where it is used, for a quick start
     import optax
 
@@ -142,6 +144,15 @@ def _adam() -> "optax.GradientTransformation":
     return optax.scale_by_adam(*_DECAYS, _EPSILON)
 
 
+def _direction(state: PyTree) -> Array:
+    """Adam's direction from the moments that are kept, where the step was usable."""
+    first, second = (
+        moment / (1 - decay**state.count)
+        for moment, decay in zip((state.mu, state.nu), _DECAYS, strict=True)
+    )
+    return first / (jnp.sqrt(second) + _EPSILON)
+
+
 class Adam(AbstractOptimizer):
     """Adam with clipped gradients on one flat vector, with a schedule.
 
@@ -167,15 +178,9 @@ class Adam(AbstractOptimizer):
     def guarded_update(self, grads, state, params, step, total, usable):
         norm = jnp.sqrt(jnp.sum(jnp.square(grads)))
         grads = grads * jnp.where(norm > self.clip, self.clip / norm, 1.0)
-        _, new = _adam().update(grads, state)
+        updates, new = _adam().update(grads, state)
         state = _chosen(usable, new, state)
-        # The direction again, from the moments that are kept: from the new ones, XLA
-        # would compute them twice and copy the old ones for it.
-        first, second = (
-            moment / (1 - decay**state.count)
-            for moment, decay in zip((state.mu, state.nu), _DECAYS, strict=True)
-        )
-        updates = first / (jnp.sqrt(second) + _EPSILON)
+        updates = kept_or_new(lambda: _direction(state), updates)
         move = jnp.where(usable, self.schedule(step, total) * updates, 0.0)
         return params - move, state
 

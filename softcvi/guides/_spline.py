@@ -6,12 +6,13 @@ matrix product. A flow's step is bound by the number of operations, not by arith
 """
 
 import math
-from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+
+from softcvi._compile import traced_once
 
 _MIN_WIDTH = 1e-3
 _MIN_DERIVATIVE = 1e-3
@@ -37,9 +38,7 @@ def num_spline_parameters(knots: int) -> int:
     return 3 * (knots + 1) + 1
 
 
-# Compiled, or rather traced once for all the splines of a flow: tracing is most of what
-# a process waits for whose programs are compiled already.
-@partial(jax.jit, static_argnames=("low", "high"))
+@traced_once("low", "high")
 def spline_forward(
     raw: Float[Array, "*shape p"], x: Float[Array, "*shape"], low: float, high: float
 ) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
@@ -59,7 +58,7 @@ def spline_forward(
     return jnp.where(inside, y, x), jnp.where(inside, log_derivative, 0.0)
 
 
-@partial(jax.jit, static_argnames=("low", "high"))
+@traced_once("low", "high")
 def spline_inverse(
     raw: Float[Array, "*shape p"], y: Float[Array, "*shape"], low: float, high: float
 ) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:

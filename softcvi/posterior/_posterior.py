@@ -1,7 +1,6 @@
 """The fitted posterior: what the user keeps."""
 
 import itertools
-import math
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 import paramax
 from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
-from softcvi._compile import rarely_run
+from softcvi._compile import host_array, rarely_run
 from softcvi.guides import AbstractGuide
 from softcvi.posterior import _storage
 from softcvi.posterior._importance import (
@@ -260,7 +259,7 @@ def _join(pieces: Iterator, n: int) -> Any:
         return jax.tree_util.tree_map(
             lambda *parts: jnp.concatenate(parts), first, *pieces
         )
-    whole = [_aligned((n, *leaf.shape[1:]), leaf.dtype) for leaf in leaves]
+    whole = [host_array((n, *leaf.shape[1:]), leaf.dtype) for leaf in leaves]
     begin = 0
     for piece in itertools.chain([first], pieces):
         leaves = jax.tree_util.tree_leaves(piece)
@@ -270,14 +269,6 @@ def _join(pieces: Iterator, n: int) -> Any:
         begin = end
     # Not ``jnp.asarray``, which copies in newer versions of JAX.
     return jax.tree_util.tree_unflatten(treedef, jax.device_put(whole))
-
-
-def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An empty array that a CPU device takes over as it is, without a copy."""
-    size = math.prod(shape) * dtype.itemsize
-    room = np.empty(size + 64, np.uint8)
-    offset = -room.ctypes.data % 64
-    return room[offset : offset + size].view(dtype).reshape(shape)
 
 
 def load(path: str | os.PathLike, target: AbstractTarget | None = None) -> Posterior:

@@ -1,0 +1,53 @@
+"""Workarounds for the compiler: the same numbers in less time.
+
+Everything here changes how long a program takes to compile or to run, never what it
+computes beyond rounding. ``SOFTCVI_PLAIN_COMPILE=1`` in the environment, or the context
+``plain_compilation()``, turns all of it off; a test checks that answers agree.
+
+- ``rarely_run``: XLA's last passes take longer than they save in a program that runs
+  once. Used for draws, weights, starts and checks. CPU, jax 0.9.2.
+- ``on_device``: the host launches every step of a loop and asks whether there is
+  another; on a GPU a loop of small steps becomes one graph. H200, jax 0.9.2.
+- ``computed_once``: XLA's CPU computes draws and densities anew for every use. Linear
+  regression takes 2/3 of the time per step, eight schools 3/4 (2/5 with jax 0.12), the
+  ELBO 1/3. CPU, jax 0.9.2.
+- ``fused``: JAX's generator is a call of its own; elementwise it becomes a part of the
+  program around it. CPU and H200, jax 0.9.2; ``tests/fitting/test_speed_guard.py``.
+- ``loop_in_rows``: XLA's CPU runs a loop of small arrays without its thread pool, and
+  the whole history is not small. Eight schools' step takes 17 us instead of 42. CPU,
+  jax 0.9.2.
+- ``kept_or_new``: XLA computes Adam's moments twice, and copies them, where both the
+  old and the new ones are needed. CPU, jax 0.9.2.
+- ``traced_once``: every spline of a flow would be traced anew, which is most of what a
+  process waits for whose programs are on disk. CPU, jax 0.9.2.
+- ``host_array``: JAX copies arrays of the host that are not aligned. A million draws
+  need half of the memory. CPU, jax 0.9.2 and 0.12.
+
+Choices of arithmetic are no workarounds and stay where they are: Bailey's form of
+Student's t, splines that pick a bin by a mask, one flat vector of parameters.
+"""
+
+from softcvi._compile._generator import fused
+from softcvi._compile._programs import on_device, rarely_run, traced_once
+from softcvi._compile._switch import is_plain, plain_compilation
+from softcvi._compile._values import (
+    computed_once,
+    host_array,
+    kept_or_new,
+    loop_in_rows,
+)
+from softcvi._compile._versions import enable_x64
+
+__all__ = [
+    "computed_once",
+    "enable_x64",
+    "fused",
+    "host_array",
+    "is_plain",
+    "kept_or_new",
+    "loop_in_rows",
+    "on_device",
+    "plain_compilation",
+    "rarely_run",
+    "traced_once",
+]

@@ -1,0 +1,115 @@
+"""How functions are traced and compiled."""
+
+import functools
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+
+from softcvi._compile._switch import is_plain, plain_twin
+
+
+def rarely_run(function: Callable, effort: int = 1) -> Callable:
+    """Compile a function quickly rather than well; inside a program it is part of it.
+
+    The compiler's last passes take longer than they save where a program runs once.
+
+    Args:
+        function: A function of pytrees.
+        effort: Of the compiler, 0 to 3: 0 for what does little even when it runs.
+
+    Example:
+        >>> rarely_run(lambda x: x + 1)(1)
+        2
+    """
+    options = {"xla_backend_optimization_level": effort}
+    compiled = eqx.filter_jit(function, compiler_options=options)
+    plain = plain_twin(function)
+
+    @functools.wraps(function)
+    def call(*args):
+        if is_plain():
+            return plain(*args)
+        leaves = jax.tree_util.tree_leaves(args)
+        # Options belong to whole programs: JAX refuses them for a part of one.
+        traced = any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
+        return function(*args) if traced else compiled(*args)
+
+    return call
+
+
+Options = dict[str, str | int]
+
+# By default the host launches every step of a loop and asks whether there is another,
+# which takes longer than the step where the step is small. As one graph the whole loop
+# is launched at once.
+_WHOLE_LOOPS: Options = {
+    "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUDNN,CUSTOM_CALL,"
+    "CONDITIONAL,WHILE",
+    "xla_gpu_graph_min_graph_size": 1,
+}
+# And what does not wait for each other runs side by side.
+_SIDE_BY_SIDE: Options = _WHOLE_LOOPS | {
+    "xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"
+}
+
+
+def on_device(function: Callable) -> Callable:
+    """Compile a loop; on a GPU as one graph.
+
+    Args:
+        function: A function of pytrees.
+
+    Example:
+        >>> on_device(lambda x: x + 1)(1)
+        2
+    """
+
+    @functools.cache
+    def compiled() -> Callable:
+        # Only now: asking for the backend starts it, which importing must not do.
+        return eqx.filter_jit(function, compiler_options=_options())
+
+    plain = plain_twin(function)
+
+    @functools.wraps(function)
+    def call(*args):
+        return plain(*args) if is_plain() else compiled()(*args)
+
+    return call
+
+
+@functools.cache
+def _options() -> Options | None:
+    if jax.default_backend() != "gpu":
+        return None
+    for options in (_SIDE_BY_SIDE, _WHOLE_LOOPS):
+        try:
+            jax.jit(lambda x: x + 1, compiler_options=options)(0.0)
+        except (jax.errors.JaxRuntimeError, ValueError, RuntimeError):
+            continue
+        return options
+    return None  # A version of XLA that knows other names: slower, not wrong.
+
+
+def traced_once(*static: str) -> Callable[[Callable], Callable]:
+    """Trace a function once per shape, however often a program calls it.
+
+    Args:
+        static: Names of arguments that are part of the program.
+
+    Example:
+        >>> traced_once()(lambda x: x + 1)(1).item()
+        2
+    """
+
+    def wrap(function: Callable) -> Callable:
+        compiled = jax.jit(function, static_argnames=static)
+
+        @functools.wraps(function)
+        def call(*args):
+            return function(*args) if is_plain() else compiled(*args)
+
+        return call
+
+    return wrap

@@ -1,0 +1,57 @@
+"""Workarounds for the compiler: answers agree with all of them on and off."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import softcvi
+from softcvi import guides
+from softcvi._compile import is_plain, plain_compilation
+
+SMALL = {"layers": 1, "width": 4, "knots": 2}
+
+
+def centred_at_one(x):
+    return -0.5 * jnp.sum((x - 1.0) ** 2)
+
+
+@pytest.mark.parametrize("objective", [softcvi.SoftCVI(), softcvi.ELBO()])
+def test_answers_agree_with_and_without(objective):
+    target = softcvi.DensityTarget(centred_at_one, np.zeros(2, np.float32))
+    flow = guides.spline_flow(target, key=jax.random.key(0), **SMALL)
+
+    def answers():
+        result = softcvi.fit(
+            jax.random.key(1),
+            target,
+            flow,
+            objective=objective,
+            steps=20,
+            start=None,
+            progress=False,
+        )
+        draws = result.posterior.sample(jax.random.key(2), 9000)
+        arrays = jax.tree.leaves(eqx.filter(result.posterior.guide, eqx.is_array))
+        return [*arrays, *draws.values(), result.history.excess]
+
+    with_them = answers()
+    with plain_compilation():
+        without = answers()
+    for one, other in zip(with_them, without, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-3)
+
+
+def test_there_is_one_switch(monkeypatch):
+    assert not is_plain()
+    with plain_compilation():
+        assert is_plain()
+    monkeypatch.setenv("SOFTCVI_PLAIN_COMPILE", "1")
+    assert is_plain()
+
+
+def test_nothing_of_it_is_public():
+    assert "fused" not in softcvi.fitting.__all__
+    public = {name for name in dir(softcvi) if not name.startswith("_")}
+    assert not public & {"plain_compilation", "rarely_run", "computed_once"}
