@@ -5,19 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softcvi_experiments._figure_parts import (
+from softcvi_experiments.figures import (
+    METHOD_COLOURS,
+    METHOD_LABELS,
+    REFERENCE_COLOUR,
     Record,
     by_method,
     draw_boxes,
     draw_legend,
-    finite_numbers,
     new_figure,
+    quartiles,
     save_figure,
-)
-from softcvi_experiments._palette import (
-    METHOD_COLOURS,
-    METHOD_LABELS,
-    REFERENCE_COLOUR,
+    scores,
 )
 from softcvi_experiments.tasks import get_task
 
@@ -75,9 +74,9 @@ def metrics_figure(
         for axis, name in zip(column[1:], _BOXED, strict=True):
             _draw_metric(axis, groups, name)
             for i, method in enumerate(groups):
-                quartiles = published.get((task, method), {}).get(name)
-                if quartiles is not None:
-                    axis.plot(i, quartiles[1], **_PUBLISHED)
+                theirs = published.get((task, method), {}).get(name)
+                if theirs is not None:
+                    axis.plot(i, theirs[1], **_PUBLISHED)
         if task in limits:
             column[1].axhline(limits[task], **_LIMIT)
     axes[0, 0].set_ylabel("a) coverage:\nactual - nominal")
@@ -113,17 +112,18 @@ def particles_figure(records: Sequence[Record]) -> "Figure":
         everything = []
         for method, group in groups.items():
             particles = sorted({record["num_particles"] for record in group})
-            scores, seconds = [], []
+            medians, seconds = [], []
             for k in particles:
                 here = [r for r in group if r["num_particles"] == k]
-                scores.append(np.median(finite_numbers(here, "log_prob_reference")))
+                medians.append(quartiles(scores(here, "log_prob_reference"))[1])
                 # Compilation is left out: methods may share a program.
                 seconds.append(here[0]["seconds_run"])
             colour = METHOD_COLOURS[method]
-            column[0].plot(particles, scores, "o-", color=colour, markersize=3)
+            column[0].plot(particles, medians, "o-", color=colour, markersize=3)
             column[1].plot(particles, seconds, "o-", color=colour, markersize=3)
-            everything += scores
-        column[0].set_ylim(*_shown_range(everything))
+            everything += [m for m in medians if np.isfinite(m)]
+        if everything:
+            column[0].set_ylim(*_shown_range(everything))
         for axis in column:
             axis.set_xscale("log", base=2)
         column[1].set_yscale("log")
@@ -219,7 +219,7 @@ def _draw_coverage(axis: "Axes", groups: dict[str, list[Record]]) -> None:
 
 
 def _draw_metric(axis: "Axes", groups: dict[str, list[Record]], name: str) -> None:
-    values = [finite_numbers(group, name) for group in groups.values()]
+    values = [scores(group, name) for group in groups.values()]
     colours = [METHOD_COLOURS[method] for method in groups]
     draw_boxes(axis, values, np.arange(len(values)), 0.6, colours)
     axis.set_xticks([])

@@ -9,6 +9,7 @@ import numpy as np
 
 from softcvi_experiments._published import published, published_gap
 from softcvi_experiments._settings import Settings
+from softcvi_experiments.figures import quartiles
 from softcvi_experiments.tables import markdown_table
 
 Record = dict[str, Any]
@@ -159,13 +160,7 @@ def _coverage_offset(group: list[Record], level: float) -> float:
 
 def _quartiles(values: list[float | None]) -> tuple[float, float, float]:
     # A fit that failed or misses reference draws altogether is the worst there is.
-    ranked = [_or_worst(value) for value in values]
-    # One cannot interpolate from minus infinity.
-    finite = bool(np.isfinite(ranked).all())
-    low, middle, high = np.quantile(
-        ranked, [0.25, 0.5, 0.75], method="linear" if finite else "nearest"
-    )
-    return float(low), float(middle), float(high)
+    return quartiles(np.array([_or_worst(value) for value in values]))
 
 
 def _or_worst(value: float | None) -> float:

@@ -9,11 +9,27 @@ import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray, PyTree
 
+from softcvi.diagnostics import Evidence, SamplerEvidence, judge
 from softcvi.targets import AbstractTarget
 
-# Vehtari et al. (2021): R-hat below 1.01 and 100 effective draws for each of 4 chains.
-MAX_RHAT = 1.01
-MIN_ESS = 400.0
+
+def trusted_by_checks(checks: Mapping[str, float]) -> bool:
+    """The library's own rule for chains, applied to the numbers of a record.
+
+    Args:
+        checks: ``rhat``, ``ess``, ``divergent`` and ``draws``.
+
+    Example:
+        >>> trusted_by_checks({"rhat": 1.02, "ess": 900, "divergent": 0, "draws": 4000})
+        False
+    """
+    sampler = SamplerEvidence(
+        rhat=checks["rhat"],
+        ess=checks["ess"],
+        divergences=int(checks["divergent"]),
+        num_draws=int(checks["draws"]),
+    )
+    return judge(Evidence(sampler=sampler)).trusted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,13 +78,18 @@ class Chains:
     @property
     def trusted(self) -> bool:
         """Whether R-hat, effective sample size and divergences are all good."""
-        good = self.rhat < MAX_RHAT and self.ess >= MIN_ESS
-        return bool(good and self.divergences == 0)
+        return trusted_by_checks(self.checks)
 
     @property
     def checks(self) -> dict[str, float]:
-        """The three numbers, for a record."""
-        return {"rhat": self.rhat, "ess": self.ess, "divergent": self.divergences}
+        """What the rule looks at, for a record."""
+        chains, draws = next(iter(self.by_chain.values())).shape[:2]
+        return {
+            "rhat": self.rhat,
+            "ess": self.ess,
+            "divergent": self.divergences,
+            "draws": chains * draws,
+        }
 
     def __str__(self) -> str:
         return (

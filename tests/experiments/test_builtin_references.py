@@ -52,8 +52,16 @@ def test_shipped_quality(posterior):
     assert reference.provenance["source"] == "softcvi references build"
     for name, draws in reference.draws.items():
         assert np.isfinite(draws).all()
+        if posterior.startswith("slcp"):
+            continue  # resampled and shuffled: R-hat of these could not fail
         assert np.all(reference.rhat[name] < 1.005)
         assert np.all(reference.ess[name] > 9_000)
+    if posterior.startswith("slcp"):
+        # What can go wrong there: few prior draws that carry all the weight.
+        assert reference.provenance["weights_ess"] > 20_000
+        assert reference.provenance["largest_weight"] < 1e-3
+        theta = reference.draws["theta"]
+        assert len(np.unique(theta, axis=0)) > 9_900
 
 
 def test_shipped_size_and_support():

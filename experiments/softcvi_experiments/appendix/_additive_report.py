@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from softcvi_experiments._figures import new_figure
-from softcvi_experiments._palette import METHOD_COLOURS, METHOD_LABELS
 from softcvi_experiments.appendix._additive_metrics import centred_truth
+from softcvi_experiments.figures import METHOD_COLOURS, METHOD_LABELS
 from softcvi_experiments.tables import markdown_table
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softcvi_experiments._figures import new_figure
-from softcvi_experiments._palette import METHOD_COLOURS, METHOD_LABELS
 from softcvi_experiments.appendix._toy_normal import TRUE_LOG_SD, TRUE_MEAN
+from softcvi_experiments.figures import METHOD_COLOURS, METHOD_LABELS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

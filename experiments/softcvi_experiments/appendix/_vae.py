@@ -16,7 +16,6 @@ from softcvi.objectives import WithModelTerm
 from softcvi.targets import AmortisedTarget
 from softcvi_experiments._figures import save_figure
 from softcvi_experiments._methods import get_objective
-from softcvi_experiments._palette import METHOD_LABELS
 from softcvi_experiments._reproduce import Reproduction
 from softcvi_experiments.appendix._images import Images, load_images
 from softcvi_experiments.appendix._vae_figure import vae_figure
@@ -26,6 +25,7 @@ from softcvi_experiments.appendix._vae_model import (
     bounds,
     decoded_grid,
 )
+from softcvi_experiments.figures import METHOD_LABELS
 from softcvi_experiments.store import Records
 from softcvi_experiments.tables import markdown_table
 

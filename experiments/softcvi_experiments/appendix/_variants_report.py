@@ -5,14 +5,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softcvi_experiments._figures import new_figure
-from softcvi_experiments._palette import METHOD_COLOURS
 from softcvi_experiments.appendix._variants import DEFAULTS
+from softcvi_experiments.figures import (
+    METHOD_COLOURS,
+    draw_boxes,
+    new_figure,
+    quartiles,
+    scores,
+)
 from softcvi_experiments.tables import markdown_table
 from softcvi_experiments.tasks import get_task
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Record = dict[str, Any]
@@ -74,8 +78,10 @@ def variants_figure(
             actual = np.mean([record["coverage_actual"] for record in group], axis=0)
             column[0].plot(nominal, actual - nominal, color=colours[name])
         for axis, metric in zip(column[1:], _ROWS, strict=True):
-            values = [_numbers(group, metric) for group in groups.values()]
-            _draw_boxes(axis, values, [colours[name] for name in groups])
+            values = [scores(group, metric) for group in groups.values()]
+            places = np.arange(len(values))
+            shown = [colours[name] for name in groups]
+            draw_boxes(axis, values, places, 0.65, shown, reach=_REACH)
             axis.set_xticks([])
     axes[0, 0].set_ylabel("a) coverage:\nactual - nominal")
     for axis, label in zip(axes[1:, 0], _ROWS.values(), strict=True):
@@ -93,38 +99,6 @@ def variants_figure(
 def _colours(names: Mapping[str, str]) -> dict[str, str]:
     others = iter(_REST)
     return {name: _KNOWN.get(name) or next(others) for name in names}
-
-
-def _draw_boxes(axis: "Axes", values: list[np.ndarray], colours: list[str]) -> None:
-    drawn = axis.boxplot(
-        values,
-        widths=0.6,
-        patch_artist=True,
-        showfliers=False,
-        medianprops={"color": "black"},
-    )
-    for patch, colour in zip(drawn["boxes"], colours, strict=True):
-        patch.set_facecolor(colour)
-    for i, (group, colour) in enumerate(zip(values, colours, strict=True), start=1):
-        # Shows the colour of a box too thin to be filled.
-        if len(group):
-            axis.plot(i, np.median(group), "o", color=colour, markeredgecolor="black")
-    quartiles = [np.quantile(v, [0.25, 0.5, 0.75]) for v in values if len(v)]
-    if not quartiles:
-        return
-    low, middle, high = np.array(quartiles).T
-    unit = max(np.median(high - low), 0.5 * np.median(middle.max() - middle), 1e-9)
-    floor = middle.max() - _REACH * unit
-    if middle.min() >= floor:
-        return
-    top = max(group.max() for group in values if len(group))
-    axis.set_ylim(floor, top + 0.05 * (top - floor))
-    for i, (group, colour) in enumerate(zip(values, colours, strict=True), start=1):
-        if not len(group) or np.median(group) < floor:
-            axis.plot(
-                i, 0.04, "v", color=colour, transform=axis.get_xaxis_transform(),
-                markeredgecolor="black", clip_on=False,
-            )  # fmt: skip
 
 
 def variants_table(records: Sequence[Record], labels: Mapping[str, str]) -> str:
@@ -167,17 +141,12 @@ def variants_table(records: Sequence[Record], labels: Mapping[str, str]) -> str:
     return markdown_table(header, lines)
 
 
-def _numbers(records: Sequence[Record], name: str) -> np.ndarray:
-    values = np.array([record[name] for record in records], dtype=float)
-    return values[np.isfinite(values)]
-
-
-def _spread(records: Sequence[Record], name: str) -> str:
-    values = _numbers(records, name)
-    lost = len(records) - len(values)
-    if not len(values):
+def _spread(records: list[Record], name: str) -> str:
+    values = scores(records, name)
+    lost = len(values) - int(np.isfinite(values).sum())
+    if lost == len(values):
         return "not finite"
-    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
+    low, middle, high = quartiles(values)
     note = f", {lost} not finite" if lost else ""
     return f"{middle:.3f} ({low:.3f}, {high:.3f}){note}"
 

@@ -8,7 +8,7 @@ import numpy as np
 from softcvi_experiments.bench._child import run_child
 from softcvi_experiments.bench._options import Options
 from softcvi_experiments.children import ChildError
-from softcvi_experiments.nuts import MAX_RHAT, MIN_ESS
+from softcvi_experiments.nuts import trusted_by_checks
 from softcvi_experiments.tasks import PAPER_TASKS
 
 USABLE_KHAT = 0.7
@@ -21,9 +21,9 @@ def measure_trusted(options: Options) -> list[dict[str, Any]]:
 
     Ours is trusted when k-hat of the importance weights is below 0.7; NUTS (four
     chains of 1,000 draws after 1,000 of warm-up), and the chains at the end of our
-    ladder, when R-hat is below 1.01, the effective sample size at least 400 for all
-    parameters, and no transition diverged. Both get the same NumPyro model; the
-    paper's guides get the paper's densities.
+    ladder, by the rule of ``softcvi.diagnostics`` for chains (R-hat, effective sample
+    size, divergences). Both get the same NumPyro model; the paper's guides get the
+    paper's densities.
 
     Args:
         options: Settings of the run.
@@ -71,5 +71,4 @@ def _is_trusted(report: dict[str, Any]) -> bool:
     checks = report["checks"]
     if "khat" in checks:
         return checks["khat"] < USABLE_KHAT
-    converged = checks["rhat"] < MAX_RHAT and checks["ess"] >= MIN_ESS
-    return converged and not checks["divergent"]
+    return trusted_by_checks(checks)

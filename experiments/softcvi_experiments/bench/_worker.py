@@ -73,7 +73,13 @@ def _trusted(task: str, way: str, seed: str, quick: str) -> dict[str, Any]:
         checks = {"khat": float(sample.khat)}
         setup += time.perf_counter() - judged
     else:
-        checks = {"rhat": chain.rhat, "ess": chain.ess, "divergent": chain.divergences}
+        found = chain.evidence
+        checks = {
+            "rhat": found.rhat,
+            "ess": found.ess,
+            "divergent": found.divergences,
+            "draws": found.num_draws,
+        }
     return {"checks": checks, "told": told, "guide": name, "seconds_setup": setup}
 
 

@@ -1,4 +1,4 @@
-"""Command of the study of the verdict.
+r"""Command of the study of the verdict.
 
 Development families, two posteriors each, two methods::
 
@@ -10,6 +10,13 @@ each and two runs per posterior, on 16 cores::
     PYTHONPATH=.offline:.:experiments python3 -m softcvi_experiments.verdict \
         --split held-out --seeds 0-9 --keys 0-1 --jobs 16 --out results/verdict
 
+Fixed cases (many modes, many parameters, funnel), five runs each; the grid of two
+normals has an entry for each of 180 seeds::
+
+    python -m softcvi_experiments.verdict --split cases --seeds 0 --keys 0-4
+    python -m softcvi_experiments.verdict --split cases --families two-normals-grid \
+        --seeds 0-179
+
 Without Git, name the commit in ``SOFTCVI_COMMIT``. The command continues where it was
 interrupted; ``--limit`` stops it after so many seconds. It needs JAX, NumPy and SciPy
 beside the packages of softcvi; ``--methods nuts`` needs NumPyro, ``pathfinder``
@@ -20,6 +27,7 @@ import argparse
 import os
 import signal
 
+from softcvi_experiments.verdict._families import SPLITS
 from softcvi_experiments.verdict._methods import METHODS
 from softcvi_experiments.verdict._study import Study, run_study
 
@@ -40,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--split", choices=("development", "held-out"), default="development")
+    add("--split", choices=list(SPLITS), default="development")
     add("--methods", nargs="+", choices=list(METHODS), default=["fit", "fit_until"])
     add("--families", nargs="+", help="only these families of the split")
     add("--seeds", type=_numbers, default=(0, 1), help="posteriors of each family")

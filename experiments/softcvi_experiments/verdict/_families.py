@@ -12,6 +12,7 @@ import numpy as np
 
 from softcvi_experiments.verdict import (
     _bounded,
+    _cases,
     _curves,
     _discrete,
     _generalised,
@@ -33,7 +34,7 @@ class Family:
     Attributes:
         name: Name in records and tables.
         make: Function of a generator and a seed, which chooses the size.
-        split: ``"development"`` or ``"held-out"``.
+        split: A key of ``SPLITS``.
 
     Example:
         >>> get_family("banana").posterior(3).target.structure.size
@@ -119,9 +120,26 @@ _HELD_OUT = {
     "saturation": _curves.saturation,
     "frequency": _curves.frequency,
 }
+# Fixed posteriors with stated bounds; looked at in development too.
+_CASES = {
+    "forty-normals-2d": _cases.forty_normals_2,
+    "forty-normals-50d": _cases.forty_normals_50,
+    "t-products-10d": _cases.t_products_10,
+    "t-products-50d": _cases.t_products_50,
+    "two-normals-grid": _cases.two_normals_grid,
+    "spikes": _cases.spikes,
+    "many-well-32": _cases.many_well_32,
+    "many-well-320": _cases.many_well_320,
+    "funnel-10": _cases.funnel_10,
+    "normal-300-1e4": _cases.normal_300,
+    "normal-1000-1e3": _cases.normal_1000,
+    "walk-150": _cases.walk_150,
+    "walk-500": _cases.walk_500,
+}
+SPLITS = {"development": _DEVELOPMENT, "held-out": _HELD_OUT, "cases": _CASES}
 _ALL = {
     name: Family(name, make, split)
-    for split, makers in (("development", _DEVELOPMENT), ("held-out", _HELD_OUT))
+    for split, makers in SPLITS.items()
     for name, make in makers.items()
 }
 
@@ -130,16 +148,15 @@ def families(split: str | None = None) -> tuple[Family, ...]:
     """All families, or those of one split.
 
     Args:
-        split: ``"development"``, ``"held-out"``, or None for both.
+        split: ``"development"``, ``"held-out"``, ``"cases"``, or None for all.
 
     Example:
         >>> len(families("development")), len(families("held-out"))
         (24, 37)
     """
-    if split not in (None, "development", "held-out"):
-        raise ValueError(
-            f'split: "development", "held-out" or None for both; got {split!r}.'
-        )
+    if split is not None and split not in SPLITS:
+        known = ", ".join(SPLITS)
+        raise ValueError(f"split: one of {known}, or None for all; got {split!r}.")
     return tuple(f for f in _ALL.values() if split is None or f.split == split)
 
 

@@ -17,7 +17,8 @@ def _normals(theta, data):
     return logsumexp(data["log_height"] - 0.5 * jnp.sum(z**2, axis=-1))
 
 
-def _t_products(theta, data):
+def t_products_density(theta, data):
+    """Log density of a mixture of products of t."""
     z = (theta["x"] - data["means"]) / data["scale"]
     tails = jnp.log1p(z**2 / data["df"]).sum(axis=-1)
     return logsumexp(data["log_weights"] - 0.5 * (data["df"] + 1) * tails)
@@ -113,16 +114,19 @@ def five_unequal(rng: np.random.Generator, seed: int) -> RandomPosterior:
 def twelve(rng: np.random.Generator, seed: int) -> RandomPosterior:
     """Twelve unit normals in a box of side 40."""
     size = (2, 6)[seed % 2]
-    return _boxed(rng, 12, size, 20.0)
+    return boxed(rng, 12, size, 20.0)
 
 
 def forty(rng: np.random.Generator, seed: int) -> RandomPosterior:
     """Forty unit normals in a box of side 80."""
     size = (2, 10)[seed % 2]
-    return _boxed(rng, 40, size, 40.0)
+    return boxed(rng, 40, size, 40.0)
 
 
-def _boxed(rng, count: int, size: int, half: float) -> RandomPosterior:
+def boxed(
+    rng: np.random.Generator, count: int, size: int, half: float
+) -> RandomPosterior:
+    """Unit normals of equal weight at random places in a box."""
     means = rng.uniform(-half, half, (count, size))
     return normals(np.full(count, 1 / count), means, [np.eye(size)] * count)
 
@@ -153,13 +157,17 @@ def t_products(rng: np.random.Generator, seed: int) -> RandomPosterior:
     data = {"means": means, "scale": 1.0, "df": df, "log_weights": np.log(weights)}
     mean = weights @ means
     variance = weights @ (df / (df - 2) + (means - mean) ** 2)
-    target = density(_t_products, {"x": (size,)}, data)
+    target = density(t_products_density, {"x": (size,)}, data)
     return from_moments(target, {"x": mean}, {"x": variance}, "closed form")
 
 
 def wells(rng: np.random.Generator, seed: int) -> RandomPosterior:
     """Many-well: 2 to 6 pairs of a double well and a normal."""
-    pairs = (2, 4, 6)[seed % 3]
+    return well_pairs((2, 4, 6)[seed % 3])
+
+
+def well_pairs(pairs: int) -> RandomPosterior:
+    """Pairs of a double well and a normal."""
     grid = np.linspace(-4, 4, 20_001)
     height = np.exp(0.5 * grid + 6 * grid**2 - grid**4)
     height /= height.sum()

@@ -23,7 +23,10 @@ def _answer(mean: np.ndarray, factor: np.ndarray) -> RandomPosterior:
     return from_moments(target, *right, "closed form")
 
 
-def _conditioned(rng, size: int, log_condition: float) -> RandomPosterior:
+def conditioned(
+    rng: np.random.Generator, size: int, log_condition: float
+) -> RandomPosterior:
+    """A normal whose condition number is at most that power of ten."""
     rotation = np.linalg.qr(rng.normal(size=(size, size)))[0]
     precision_sd = 10 ** rng.uniform(-log_condition / 4, log_condition / 4, size)
     return _answer(rng.normal(0, 5, size), precision_sd[:, None] * rotation.T)
@@ -31,12 +34,12 @@ def _conditioned(rng, size: int, log_condition: float) -> RandomPosterior:
 
 def hundred(rng: np.random.Generator, seed: int) -> RandomPosterior:
     """A normal of 60 or 120 parameters, condition numbers up to 1e4."""
-    return _conditioned(rng, (60, 120)[seed % 2], rng.uniform(0, 4))
+    return conditioned(rng, (60, 120)[seed % 2], rng.uniform(0, 4))
 
 
 def hundreds(rng: np.random.Generator, seed: int) -> RandomPosterior:
     """A normal of 150 or 300 parameters, condition numbers up to 1e4."""
-    return _conditioned(rng, (150, 300)[seed % 2], rng.uniform(0, 4))
+    return conditioned(rng, (150, 300)[seed % 2], rng.uniform(0, 4))
 
 
 def equicorrelated(rng: np.random.Generator, seed: int) -> RandomPosterior:

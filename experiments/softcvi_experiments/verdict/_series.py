@@ -88,15 +88,16 @@ def _precision(data: dict, step_sd: float) -> tuple[np.ndarray, np.ndarray]:
 
 def random_walk(rng: np.random.Generator, seed: int) -> RandomPosterior:
     """A random walk seen with noise, both spreads known."""
-    return _known_walk(rng, (20, 60)[seed % 2])
+    return known_walk(rng, (20, 60)[seed % 2])
 
 
 def long_walk(rng: np.random.Generator, seed: int) -> RandomPosterior:
     """A longer random walk seen with noise."""
-    return _known_walk(rng, (100, 150)[seed % 2])
+    return known_walk(rng, (100, 150)[seed % 2])
 
 
-def _known_walk(rng, length: int) -> RandomPosterior:
+def known_walk(rng: np.random.Generator, length: int) -> RandomPosterior:
+    """A random walk seen with noise, both spreads known."""
     data = _simulated(rng, length)
     precision, shift = _precision(data, data["step_sd"])
     covariance = np.linalg.inv(precision)

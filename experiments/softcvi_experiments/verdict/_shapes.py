@@ -111,7 +111,11 @@ def arc(rng: np.random.Generator, seed: int) -> RandomPosterior:
 def funnel(rng: np.random.Generator, seed: int) -> RandomPosterior:
     """Neal's funnel, the log variance with an sd of 1 to 3."""
     size = (2, 5, 9)[seed % 3]
-    sd = rng.uniform(1, 3)
+    return neal(rng, size, rng.uniform(1, 3))
+
+
+def neal(rng: np.random.Generator, size: int, sd: float) -> RandomPosterior:
+    """Neal's funnel with so many parameters below the log variance."""
     v = sd * rng.normal(size=_DRAWS)
     x = np.exp(v / 2)[:, None] * rng.normal(size=(_DRAWS, size))
     target = density(_funnel, {"v": (), "x": (size,)}, {"sd": sd})

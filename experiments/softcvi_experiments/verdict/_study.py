@@ -21,7 +21,7 @@ class Study:
     """What to run.
 
     Attributes:
-        split: ``"development"`` or ``"held-out"``.
+        split: ``"development"``, ``"held-out"`` or ``"cases"``.
         methods: Names of methods.
         seeds: Posteriors of each family.
         keys: Runs on each posterior.
@@ -116,15 +116,22 @@ def _identity(record: Record) -> tuple:
 
 
 def _groups(tasks: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Cases of one method and family in small groups, the slower method first."""
-    groups = []
-    order = sorted(
-        tasks, key=lambda t: (t["method"] == "fit", t["method"], t["family"])
-    )
-    for _, same in itertools.groupby(order, lambda t: (t["method"], t["family"])):
+    """Cases of one method and family in small groups, the slower method first.
+
+    The second group of a family comes after the first ones of all families, so that it
+    finds its programs in the compilation cache.
+    """
+    rounds: dict[int, list[list[dict[str, Any]]]] = {}
+    order = sorted(tasks, key=lambda t: (t["method"] == "fit", _kind(t)))
+    for _, same in itertools.groupby(order, _kind):
         cases = list(same)
-        groups += [cases[i : i + _GROUP] for i in range(0, len(cases), _GROUP)]
-    return groups
+        for i in range(0, len(cases), _GROUP):
+            rounds.setdefault(i, []).append(cases[i : i + _GROUP])
+    return [group for i in sorted(rounds) for group in rounds[i]]
+
+
+def _kind(task: dict[str, Any]) -> tuple[str, str]:
+    return task["method"], task["family"]
 
 
 def describe(record: Record) -> str:

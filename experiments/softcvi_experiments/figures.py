@@ -1,21 +1,37 @@
-"""What the figures of the experiments are made of."""
+"""The one palette and figure style, and what figures are made of."""
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from softcvi_experiments._palette import (
-    METHOD_COLOURS,
-    METHOD_LABELS,
-)
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Record = dict[str, Any]
+
+METHOD_COLOURS = {
+    "softcvi-0.75": "#0072b2",
+    "softcvi-1": "#56b4e9",
+    "softcvi-0": "#cc79a7",
+    "snis-fkl": "#e69f00",
+    "snis-fkl-low-variance": "#f0e442",
+    "elbo": "#d55e00",
+    "elbo-stl": "#882255",
+}
+METHOD_LABELS = {
+    "softcvi-0.75": "SoftCVI, alpha 0.75",
+    "softcvi-1": "SoftCVI, alpha 1",
+    "softcvi-0": "SoftCVI, alpha 0",
+    "snis-fkl": "SNIS-fKL",
+    "snis-fkl-low-variance": "SNIS-fKL, low variance",
+    "elbo": "ELBO",
+    "elbo-stl": "ELBO, STL",
+}
+REFERENCE_COLOUR = "#009e73"
 
 
 def new_figure(rows: int, columns: int, width: float, height: float) -> Any:
@@ -70,15 +86,21 @@ def draw_boxes(
     positions: np.ndarray,
     width: float,
     colours: list[str],
+    *,
+    reach: float = math.inf,
 ) -> None:
     """Box plots without outliers, one colour each.
+
+    Minus infinity is a value like any other: a box whose lower quartile is a failure
+    reaches down to the axis, and a triangle marks a median that is one.
 
     Args:
         axis: Where to draw.
         values: Numbers behind each box.
         positions: Where the boxes stand.
         width: Room for each.
-        colours: One a box.
+        colours: One per box.
+        reach: Where to cut off groups far below the best one, in typical widths.
 
     Example:
         >>> figure, axes = new_figure(1, 1, 2.0, 2.0)
@@ -86,8 +108,20 @@ def draw_boxes(
         >>> len(axes[0, 0].patches)
         1
     """
-    drawn = axis.boxplot(
-        values,
+    ranked = [np.asarray(group, float) for group in values]
+    finite = np.concatenate([group[np.isfinite(group)] for group in ranked])
+    if not finite.size:
+        return
+    # Below everything that is shown: where failures are cut off.
+    floor = finite.min() - 0.1 * max(np.ptp(finite), 1e-9)
+    if math.isfinite(reach):
+        low, middle, high = np.maximum([quartiles(g) for g in ranked], floor).T
+        best = middle.max()
+        unit = max(np.median(high - low), 0.5 * np.median(best - middle), 1e-9)
+        floor = max(floor, best - reach * unit)
+    boxes = [_box(group, floor) for group in ranked]
+    drawn = axis.bxp(
+        boxes,
         positions=positions,
         widths=0.9 * width,
         patch_artist=True,
@@ -96,6 +130,40 @@ def draw_boxes(
     )
     for patch, colour in zip(drawn["boxes"], colours, strict=True):
         patch.set_facecolor(colour)
+    if any(box["whislo"] <= floor for box in boxes):
+        axis.set_ylim(bottom=floor)
+    for box, place, colour in zip(boxes, positions, colours, strict=True):
+        if box["med"] <= floor:
+            axis.plot(
+                place, 0.04, "v", color=colour, transform=axis.get_xaxis_transform(),
+                markeredgecolor="black", clip_on=False,
+            )  # fmt: skip
+
+
+def _box(values: np.ndarray, floor: float) -> dict[str, float]:
+    """Quartiles and whiskers, failures at the floor."""
+    low, middle, high = quartiles(values)
+    inside = values[(values >= low - 1.5 * (high - low)) | ~np.isfinite(low)]
+    inside = inside[inside <= high + 1.5 * (high - low)] if np.isfinite(low) else inside
+    ends = {"whislo": inside.min(), "whishi": inside.max()}
+    numbers = {"med": middle, "q1": low, "q3": high, **ends}
+    return {name: float(max(value, floor)) for name, value in numbers.items()}
+
+
+def quartiles(values: np.ndarray) -> tuple[float, float, float]:
+    """Quartiles of numbers that may be minus infinity.
+
+    Args:
+        values: The numbers.
+
+    Example:
+        >>> quartiles(np.array([-np.inf, 1.0, 2.0, 3.0, 4.0]))
+        (1.0, 2.0, 3.0)
+    """
+    # One cannot interpolate from minus infinity.
+    method = "linear" if np.isfinite(values).all() else "nearest"
+    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75], method=method)  # type: ignore[call-overload]
+    return float(low), float(middle), float(high)
 
 
 def by_method(records: Iterable[Record]) -> dict[str, list[Record]]:
@@ -114,19 +182,19 @@ def by_method(records: Iterable[Record]) -> dict[str, list[Record]]:
     return groups
 
 
-def finite_numbers(records: list[Record], name: str) -> np.ndarray:
-    """One finite number of every record that has it.
+def scores(records: list[Record], name: str) -> np.ndarray:
+    """One number of every record; a fit that failed has the worst there is.
 
     Args:
         records: The records.
         name: Which number.
 
     Example:
-        >>> finite_numbers([{"score": 1.0}, {"score": None}], "score")
-        array([1.])
+        >>> scores([{"score": 1.0}, {"score": None}], "score")
+        array([  1., -inf])
     """
     values = np.array([record[name] for record in records], dtype=float)
-    return values[np.isfinite(values)]
+    return np.where(np.isnan(values), -np.inf, values)
 
 
 def draw_legend(
