@@ -13,6 +13,7 @@ import numpy as np
 from softcvi.cli._errors import CommandError
 
 ENDINGS = (".json", ".csv", ".npz")
+TABLES = (".csv", ".npz")
 # A file may grow by this factor when it is unpacked, and up to this many bytes.
 _MAX_GROWTH, _MAX_BYTES = 200, 8 * 2**30
 _SMALL_BYTES = 64 * 2**20

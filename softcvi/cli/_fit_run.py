@@ -9,7 +9,7 @@ import jax
 
 import softcvi
 from softcvi import guides
-from softcvi.cli._data import read_data, read_draws
+from softcvi.cli._data import read_draws
 from softcvi.cli._errors import FAILURE, INTERRUPTED, OK, CommandError
 from softcvi.cli._fit import Method, Output
 from softcvi.cli._fit_files import (
@@ -109,7 +109,7 @@ def _settings(file: ModelFile, method: Method) -> dict[str, Any]:
 
 def _answer(file: ModelFile, method: Method, output: Output) -> tuple[Any, Any]:
     """The fit, and the draws to set beside it."""
-    data = {} if file.data_path is None else read_data(file.data_path)
+    data = file.read_data()
     draws = None if output.reference is None else read_draws(output.reference)
     objective = _OBJECTIVES[method.objective](method)
     target = load_target(file.path, file.name, data, method.kind, file.source)
@@ -128,7 +128,8 @@ def _answer(file: ModelFile, method: Method, output: Output) -> tuple[Any, Any]:
     except SystemExit as stop:
         raise exited(file.path, stop) from stop
     except Exception as error:
-        explained = model_error(error, file.path, file.name, data, file.source)
+        values = {} if isinstance(data, Path) else data
+        explained = model_error(error, file.path, file.name, values, file.source)
         if explained is error:
             raise
         raise explained from error

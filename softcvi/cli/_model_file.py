@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from softcvi.cli._data import TABLES, read_data
 from softcvi.cli._errors import FAILURE, CommandError, in_file
 from softcvi.cli._model_error import model_error
 from softcvi.cli._model_kinds import MAKERS, Request, detect, is_model
@@ -54,10 +55,19 @@ class ModelFile:
     @classmethod
     def parse(cls, text: str, data: Path | None) -> "ModelFile":
         """From ``FILE:NAME``."""
-        return cls(*split_name(text), data)
+        path, name = split_name(text)
+        return cls(path, path.stem if path.suffix in _READERS else name, data)
 
     def __str__(self) -> str:
         return f"{self.path.name}:{self.name}"
+
+    def read_data(self) -> "Mapping[str, Any] | Path":
+        """The data by name; of a Stan program the file, which Stan's reader knows."""
+        if self.data_path is None:
+            return {}
+        if self.path.suffix.lower() in _READERS and self.data_path.suffix not in TABLES:
+            return self.data_path
+        return read_data(self.data_path)
 
     @property
     def source(self) -> str:
@@ -68,7 +78,7 @@ class ModelFile:
 def load_target(
     path: Path,
     name: str,
-    data: Mapping[str, Any],
+    data: Mapping[str, Any] | Path,
     kind: str = "auto",
     source: str = "--data",
 ) -> AbstractTarget:
@@ -77,7 +87,7 @@ def load_target(
     Args:
         path: The file; its ending decides who reads it.
         name: A model, a density or a target in it.
-        data: Named values for its arguments.
+        data: Named values for its arguments, or their file for a Stan program.
         kind: One of ``MAKERS``, or ``"auto"``.
         source: Where the data came from, for messages.
 
@@ -172,4 +182,20 @@ def exited(path: Path, stop: SystemExit) -> CommandError:
     )
 
 
-_READERS: dict[str, Any] = {}
+def _read_stan(
+    path: Path, name: str, data: Mapping[str, Any] | Path, kind: str, source: str
+) -> AbstractTarget:
+    from softcvi.adapters import from_stan
+
+    if kind != "auto":
+        raise CommandError(
+            f"--kind {kind}: {path.name} is a Stan program. Leave it out."
+        )
+    try:
+        return from_stan(path, data)
+    except ValueError as error:
+        raise CommandError(f"{path.name}: {error}") from error
+
+
+# Endings of files that are not Python.
+_READERS: dict[str, Any] = {".stan": _read_stan}

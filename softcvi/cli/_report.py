@@ -117,13 +117,12 @@ def _read(folder: Path, reference: Path | None, model: str | None, data: Path | 
 
 def _target(folder: Path, model: str, data: Path | None) -> Any:
     """The model that a fit used, from the files that the user named."""
-    from softcvi.cli._data import read_data
     from softcvi.cli._fit_files import file_digest, read_record
-    from softcvi.cli._model_file import load_target, split_name
+    from softcvi.cli._model_file import ModelFile, load_target
 
-    path, name = split_name(model)
+    named = ModelFile.parse(model, data)
     told = read_record(folder).get("settings", {})
-    for file, what in ((path, "model"), (data, "data")):
+    for file, what in ((named.path, "model"), (data, "data")):
         if file is None:
             continue
         if not file.is_file():
@@ -133,6 +132,5 @@ def _target(folder: Path, model: str, data: Path | None) -> Any:
                 f"{file}: was changed since {folder} was fitted, and coverage needs it "
                 "as it was. Give the same file, or give --reference to softcvi fit."
             )
-    values = {} if data is None else read_data(data)
-    source = "--data" if data is None else data.name
-    return load_target(path, name, values, str(told.get("kind", "auto")), source)
+    kind = str(told.get("kind", "auto"))
+    return load_target(named.path, named.name, named.read_data(), kind, named.source)

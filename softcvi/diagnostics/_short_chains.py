@@ -281,7 +281,9 @@ def _escaped_share(
     ratios = np.asarray(sample.log_p, np.float64) - sample.log_q
     highest = np.max(ratios[np.isfinite(ratios)])
     is_typical = log_p >= np.quantile(begun_at, _TYPICAL)
-    is_outside = ~(log_p - log_q <= highest + _MARGIN)
+    with np.errstate(invalid="ignore"):
+        # Outside the support of both the difference is no number: outside as well.
+        is_outside = ~(log_p - log_q <= highest + _MARGIN)
     dispersed = slice(len(begun_at), None)
     groups = (slice(0, len(begun_at)), dispersed)
     return max(float(np.mean((is_typical & is_outside)[g])) for g in groups)

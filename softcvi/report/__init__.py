@@ -1,6 +1,8 @@
 """Reports: self-contained HTML pages about fits."""
 
+from softcvi.report._chart import Chart
 from softcvi.report._columns import as_columns
+from softcvi.report._draw_charts import pair_chart
 from softcvi.report._files import as_json, read_fit, save_fit
 from softcvi.report._index import write_index
 from softcvi.report._page import write_report
@@ -12,6 +14,7 @@ from softcvi.report.style import METHOD_STYLES, Style, style_of
 
 __all__ = [
     "METHOD_STYLES",
+    "Chart",
     "FitView",
     "Style",
     "Table",
@@ -19,6 +22,7 @@ __all__ = [
     "as_json",
     "draw_pair",
     "needs_model",
+    "pair_chart",
     "read_fit",
     "save_fit",
     "style_of",

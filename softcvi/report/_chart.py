@@ -134,11 +134,12 @@ def plain_number(value: float, _: Any = None) -> str:
     return text if "e" in text else text.replace("-", "\N{MINUS SIGN}")
 
 
-def plain_log(axis: Any) -> None:
-    """Plain numbers on a logarithmic axis: 1, 2 and 5 times powers of ten.
+def plain_log(axis: Any, digits: tuple[int, ...] = (1, 2, 5)) -> None:
+    """Plain numbers on a logarithmic axis.
 
     Args:
         axis: ``axes.xaxis`` or ``axes.yaxis``.
+        digits: First digits of the numbers that have a tick.
 
     Example:
         >>> drawing = draw(
@@ -149,7 +150,7 @@ def plain_log(axis: Any) -> None:
     """
     from matplotlib.ticker import LogLocator
 
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=6))
+    axis.set_major_locator(LogLocator(subs=digits, numticks=6))
     axis.set_major_formatter(plain_number)
     axis.set_minor_formatter("")
 

@@ -98,7 +98,7 @@ def _weights_chart(views: Sequence[FitView]) -> Chart:
         axes.set_ylim(max(low, 1e-3) / 1.3, None)
         axes.set_xlabel("rank of the draw")
         axes.set_ylabel("weight (1 = equal)")
-        plain_log(axes.xaxis)
+        plain_log(axes.xaxis, (1,))
         plain_log(axes.yaxis)
 
     described = "; ".join(

@@ -106,8 +106,9 @@ def _range(name: str, views: Sequence[FitView]) -> tuple[float, float]:
         return 0.1, 1.0
     if name == "excess":
         return float(finite.min()) / 1.3, float(finite.max()) * 1.3
-    # The first steps lie far below what is of interest.
-    tails = [curve[len(curve) // 4 :] for curve in curves]
+    # The first steps, and single draws outside the support, lie far below what is of
+    # interest.
+    tails = [_smooth(curve)[len(curve) // 4 :] for curve in curves]
     tail = np.concatenate([t[np.isfinite(t)] for t in tails])
     low, high = np.quantile(tail if tail.size else finite, [0.02, 1.0])
     high = max([high, *_evidence(views)])

@@ -169,15 +169,16 @@ def pairs_chart(view: FitView) -> Chart | None:
     )
 
 
-def picture_chart(views: Sequence[FitView]) -> Chart | None:
+def pair_chart(views: Sequence[FitView], note: str = "") -> Chart | None:
     """The same pair of scalars for the reference and for each method, side by side.
 
     Args:
-        views: Fits of one posterior.
+        views: Fits of one posterior; the first may name the pair.
+        note: Words to add to the heading.
 
     Example:
         >>> from softcvi.report import FitView
-        >>> picture_chart([FitView.example()]).title
+        >>> pair_chart([FitView.example()]).title
         'mu and tau, side by side'
     """
     pair = views[0].pair or tuple(_pair_names(views[0])[:2])
@@ -212,7 +213,7 @@ def picture_chart(views: Sequence[FitView]) -> Chart | None:
         for _, label, columns in samples
     )
     return Chart(
-        title=f"{a} and {b}, side by side",
+        title=f"{a} and {b}, side by side{note}",
         words=f"Draws of {b} against {a} for "
         + ", ".join(label for _, label, _ in samples)
         + ", on the same axes.",

@@ -13,8 +13,8 @@ from softcvi.report._curves import training_charts
 from softcvi.report._distinct import with_own_names, with_own_styles
 from softcvi.report._draw_charts import (
     marginal_charts,
+    pair_chart,
     pairs_chart,
-    picture_chart,
     reference_of,
 )
 from softcvi.report._table import Table, comparison_table, estimates_table
@@ -32,6 +32,7 @@ def write_report(
     title: str | None = None,
     introduction: str = "",
     tables: Sequence[Table] = (),
+    charts: Sequence[Chart] = (),
 ) -> Path:
     """Write one page that works offline, for one fit or a few side by side.
 
@@ -43,6 +44,7 @@ def write_report(
         title: Heading of the page.
         introduction: A paragraph below the heading.
         tables: Tables that come first.
+        charts: Charts below them.
 
     Returns:
         The file.
@@ -63,6 +65,7 @@ def write_report(
         title=title or _title(views),
         introduction=introduction,
         tables=tables,
+        charts=charts,
         views=[_section(view) for view in views],
         table=comparison_table(views) if len(views) > 1 else None,
         groups=[_group(name, group) for name, group in groups.items()],
@@ -146,7 +149,7 @@ def _section(view: FitView) -> dict[str, Any]:
 
 def _group(name: str, views: list[FitView]) -> dict[str, Any]:
     compared = len(views) > 1
-    picture = picture_chart(views) if compared else None
+    picture = pair_chart(views) if compared else None
     pairs: list[Chart | None] = [] if compared else [pairs_chart(views[0])]
     total = len(views[0].columns)
     return {
