@@ -9,6 +9,7 @@ import optax
 import paramax
 from jaxtyping import PRNGKeyArray, PyTree
 
+from softcvi.fitting._loop import step_loss
 from softcvi.guides import AbstractGuide, full_rank
 from softcvi.objectives import AbstractObjective, SoftCVI, StepInfo
 from softcvi.targets import AbstractTarget
@@ -39,7 +40,8 @@ class VIAlgorithm(NamedTuple):
     Attributes:
         init: ``init() -> state``.
         step: ``step(key, state) -> (state, info)``; can be jitted and scanned.
-        sample: ``sample(key, state, num_samples) -> draws`` in model coordinates.
+        sample: ``sample(key, state, num_samples) -> draws`` in model coordinates; for
+            an amortised target with ``condition=datum``.
 
     Example:
         >>> import jax.numpy as jnp, softcvi
@@ -103,17 +105,25 @@ def as_blackjax(
     def step(key: PRNGKeyArray, state: VIState) -> tuple[VIState, StepInfo]:
         def loss(params):
             current = paramax.unwrap(eqx.combine(params, static))
-            return objective.loss(key, current, target, target.draw_data(key))
+            return step_loss(key, current, target, objective, False)
 
         (_, info), grads = jax.value_and_grad(loss, has_aux=True)(state.params)
         updates, opt_state = optimizer.update(grads, state.opt_state, state.params)
         return VIState(optax.apply_updates(state.params, updates), opt_state), info
 
-    def sample(key: PRNGKeyArray, state: VIState, num_samples: int = 1) -> Any:
-        current = paramax.unwrap(eqx.combine(state.params, static))
+    def sample(
+        key: PRNGKeyArray, state: VIState, num_samples: int = 1, condition: Any = None
+    ) -> Any:
+        if target.amortised and condition is None:
+            raise ValueError(
+                "condition: each datum of this target has a posterior of its own; give "
+                "the datum to draw for."
+            )
+        current = eqx.combine(state.params, static)
 
         def one(key):
-            return target.describe(target.space.to_model(current.sample(key)))
+            particle = current.sample(key, condition)
+            return target.describe(target.space.to_model(particle))
 
         return jax.vmap(one)(jax.random.split(key, num_samples))
 

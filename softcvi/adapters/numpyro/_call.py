@@ -228,9 +228,11 @@ def _is_numeric(leaf: Any) -> bool:
 def _widened(array: Any) -> Any:
     """In double precision all floats are doubles, so that loops keep one dtype."""
     array = jnp.asarray(array)
-    if jnp.issubdtype(array.dtype, jnp.floating):
-        return array.astype(jnp.promote_types(array.dtype, jnp.result_type(float)))
-    return array
+    if not jnp.issubdtype(array.dtype, jnp.floating):
+        return array
+    wanted = jnp.promote_types(array.dtype, jnp.result_type(float))
+    # Where it is a double already, asking for doubles would be warned of.
+    return array if array.dtype == wanted else array.astype(wanted)
 
 
 def _place(recorder: Any) -> str:

@@ -1,20 +1,26 @@
 """NumPyro guides, AutoGuides included, as guides of softcvi."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, PRNGKeyArray, PyTree, Scalar
 
 from softcvi.adapters._extras import require
 from softcvi.adapters.numpyro._call import ModelCall, substitute
 from softcvi.adapters.numpyro._match import check_guide_class, check_names, is_delta
 from softcvi.adapters.numpyro._params import constrained, split_params
+from softcvi.adapters.numpyro._place import moment_params
 from softcvi.adapters.numpyro._target import NumPyroTarget
 from softcvi.guides import AbstractGuide
 from softcvi.targets import AbstractSpace, Structure
+
+_TUNED_SHARE = 0.02
+_SMALLEST_SCALE = 1e-5
 
 
 class NumPyroGuide(AbstractGuide):
@@ -23,6 +29,10 @@ class NumPyroGuide(AbstractGuide):
     Attributes:
         call: The guide function and its arguments.
         params: Unconstrained values of its ``numpyro.param`` sites.
+        prefix: The AutoGuide's name for its parameters, None for other guides.
+        rate: Peak learning rate where the guide is now.
+        order: Names of the sites in the order of NumPyro, in which AutoGuides join
+            them; ours is that of the alphabet.
 
     Example:
         >>> import numpyro, numpyro.distributions as dist
@@ -42,6 +52,45 @@ class NumPyroGuide(AbstractGuide):
     space: AbstractSpace
     joint_site: str | None = eqx.field(static=True)
     structure: Structure = eqx.field(static=True)
+    prefix: str | None = eqx.field(static=True, default=None)
+    rate: float = eqx.field(static=True, default=0.01)
+    order: tuple[str, ...] = eqx.field(static=True, default=())
+
+    @property
+    def suggested_rate(self) -> float:
+        return self.rate
+
+    @property
+    def can_be_matched(self) -> bool:
+        size = self.structure.size
+        return self._moment_params(jnp.zeros(size), jnp.eye(size)) is not None
+
+    def matched(self, mean: Array, covariance: Array) -> "NumPyroGuide | None":
+        mean, covariance = jnp.asarray(mean, float), jnp.asarray(covariance, float)
+        found = self._moment_params(mean, covariance)
+        if found is None:
+            return None
+        params = {n: self.param_transforms[n].inv(v) for n, v in found.items()}
+        rate = self.rate_at(covariance)
+        return dataclasses.replace(self, params=params, rate=rate)
+
+    def rate_at(self, covariance: Array) -> float:
+        """Peak rate at the posterior: a small share of the narrowest deviation.
+
+        Locations of NumPyro's guides are in units of the model, so that steps must not
+        be longer than the posterior is wide.
+        """
+        if isinstance(covariance, jax.core.Tracer):
+            return self.rate
+        narrowest = float(np.sqrt(np.min(np.diag(np.asarray(covariance)))))
+        return _TUNED_SHARE * min(1.0, max(narrowest, _SMALLEST_SCALE))
+
+    def _moment_params(self, mean: Array, covariance: Array) -> dict | None:
+        if self.prefix is None or not self.structure.is_continuous:
+            return None
+        return moment_params(
+            self.prefix, self.params, self.structure, self.order, mean, covariance
+        )
 
     def _sample(self, key: PRNGKeyArray, condition: PyTree = None) -> dict[str, Array]:
         trace = self.call.trace(substitute(self._params()), key=key)
@@ -54,7 +103,8 @@ class NumPyroGuide(AbstractGuide):
         # Where a guide draws auxiliary sites, they are the unconstrained values.
         values = {**x, **{f"{name}_unconstrained": particle[name] for name in particle}}
         if self.joint_site is not None:
-            values[self.joint_site] = self.structure.ravel(particle)
+            parts = [jnp.ravel(particle[name]) for name in self.order]
+            values[self.joint_site] = jnp.concatenate(parts)
 
         def fix(site: dict) -> Any:
             if site["type"] != "sample" or is_delta(site["fn"]):
@@ -134,4 +184,6 @@ def numpyro_guide(
         space=target.space,
         joint_site=joint if joint in trace else None,
         structure=target.structure,
+        prefix=prefix,
+        order=tuple(name for name in trace if name in target.structure.like),
     )

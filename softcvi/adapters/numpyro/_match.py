@@ -131,22 +131,27 @@ def reduced_log_prob(site: dict, dims: frozenset[int]) -> Array:
     return _reduced(log_prob, dims)
 
 
-def unconstraining_log_det(model_trace: dict[str, dict], dims: frozenset[int]) -> Array:
-    """``log |dx/du|`` of the continuous latents, by element of the shared plates."""
+def unconstrained(
+    model_trace: dict[str, dict], dims: frozenset[int]
+) -> tuple[dict[str, Array], Array]:
+    """Latents on the real line, and ``log |dx/du|`` by element of the shared plates."""
     numpyro = require("numpyro", "numpyro")
     total = jnp.zeros(())
+    values: dict[str, Array] = {}
     for name in latent_names(model_trace):
         site = model_trace[name]
+        values[name] = site["value"]
         if site["fn"].support.is_discrete:
             continue
         transform = numpyro.distributions.biject_to(site["fn"].support)
         x = jax.lax.stop_gradient(site["value"])
-        log_det = transform.log_abs_det_jacobian(transform.inv(x), x)
+        values[name] = transform.inv(x)
+        log_det = transform.log_abs_det_jacobian(values[name], x)
         batch = jnp.ndim(x) - len(site["fn"].event_shape)
         extra = jnp.ndim(log_det) - batch
         log_det = jnp.sum(log_det, axis=tuple(range(-extra, 0))) if extra else log_det
         total = total + _reduced(log_det, dims)
-    return jax.lax.stop_gradient(total)
+    return jax.lax.stop_gradient((values, total))
 
 
 def _reduced(values: Array, dims: frozenset[int]) -> Array:

@@ -15,9 +15,16 @@ from softcvi.adapters.numpyro._match import (
     common_plates,
     is_delta,
     reduced_log_prob,
-    unconstraining_log_det,
+    unconstrained,
 )
-from softcvi.objectives import contrast
+from softcvi.objectives import (
+    AbstractDivergence,
+    AbstractNegative,
+    ForwardKL,
+    Particles,
+    SoftCVI,
+    TemperedProposal,
+)
 
 
 class SoftCVILoss:
@@ -31,11 +38,19 @@ class SoftCVILoss:
     one plate holds every site, labels are normalised per element of it, which makes
     mini-batches sound.
 
-    The negative is tempered on the unconstrained space, as in ``from_numpyro``.
+    The negative is tempered on the unconstrained space, as in ``from_numpyro``. There
+    is no start here and the rate is the optimiser's: far from the posterior one label
+    takes all the weight, and posteriors come out too wide until the guide has arrived.
+    ``softcvi.adapters.numpyro.svi`` looks for the posterior first, and takes proposals
+    and blocks as well.
 
     Args:
         num_particles: K, at least 2.
         alpha: Power of the guide in the negative distribution.
+        negative: Another negative distribution of ``softcvi.objectives``.
+        divergence: Between labels and predictions, forward KL by default.
+        temperature: Divides the logits of labels and predictions alike.
+        label_smoothing: Share of uniform labels mixed in.
         vectorize_particles: Evaluate particles by ``jax.vmap`` (True) or one after the
             other (False).
 
@@ -63,20 +78,21 @@ class SoftCVILoss:
         num_particles: int = 8,
         alpha: float = 0.75,
         vectorize_particles: bool = True,
+        *,
+        negative: AbstractNegative | None = None,
+        divergence: AbstractDivergence | None = None,
+        temperature: float = 1.0,
+        label_smoothing: float = 0.0,
     ):
-        if isinstance(num_particles, bool) or not isinstance(num_particles, int):
-            raise TypeError(
-                f"num_particles: expected an integer; got {num_particles!r}."
-            )
-        if num_particles < 2:
-            raise ValueError(
-                "num_particles: must be at least 2 (a classifier needs particles to "
-                f"tell apart); got {num_particles}."
-            )
-        if not 0 <= alpha <= 1:
-            raise ValueError(f"alpha: must lie between 0 and 1; got {alpha}.")
+        # The objective checks its arguments.
+        self.objective = SoftCVI(
+            num_particles,
+            TemperedProposal(alpha) if negative is None else negative,
+            divergence=ForwardKL() if divergence is None else divergence,
+            temperature=temperature,
+            label_smoothing=label_smoothing,
+        )
         self.num_particles = num_particles
-        self.alpha = alpha
         self.vectorize_particles = vectorize_particles
 
     def loss(
@@ -98,16 +114,16 @@ class SoftCVILoss:
         guide = numpyro.handlers.seed(guide, plate_key, hide_types=hidden)
         facts: dict[str, Any] = {}
 
-        def evaluate(key: PRNGKeyArray) -> tuple[Array, Array, Array]:
+        def evaluate(key: PRNGKeyArray) -> tuple[Array, Array, Array, dict]:
             return _evaluate(key, param_map, model, guide, args, kwargs, facts)
 
         keys = jax.random.split(rng_key, self.num_particles)
         apply = jax.vmap if self.vectorize_particles else _one_by_one
-        log_p, log_q, log_det = apply(evaluate)(keys)
+        log_p, log_q, log_det, values = apply(evaluate)(keys)
         flat = [
             jnp.reshape(a, (self.num_particles, -1)) for a in (log_p, log_q, log_det)
         ]
-        losses, infos = jax.vmap(self._contrast, in_axes=1)(*flat)
+        losses, infos = jax.vmap(self._contrast, in_axes=(1, 1, 1, None))(*flat, values)
         total = jnp.sum(jnp.where(infos.usable, losses, 0.0))
         if facts["model_params"]:
             finite = jnp.isfinite(flat[0])
@@ -124,8 +140,11 @@ class SoftCVILoss:
             "(for batch normalisation: flax_module(..., mutable=[]))."
         )
 
-    def _contrast(self, log_p: Array, log_q: Array, log_det: Array):
-        return contrast(log_p, log_q, self.alpha * (log_q + log_det) - log_det)
+    def _contrast(self, log_p: Array, log_q: Array, log_det: Array, values: dict):
+        # On the unconstrained space, where negatives are tempered.
+        log_p, log_q = log_p + log_det, log_q + log_det
+        fixed = jax.lax.stop_gradient(log_q)
+        return self.objective.value(Particles(values, log_p, log_q, fixed))
 
 
 def _one_by_one(evaluate: Callable) -> Callable:
@@ -140,8 +159,11 @@ def _evaluate(
     args: tuple,
     kwargs: dict[str, Any],
     facts: dict[str, Any],
-) -> tuple[Array, Array, Array]:
-    """Log densities of one particle, by element of the plates that hold every site."""
+) -> tuple[Array, Array, Array, dict]:
+    """Log densities of one particle, by element of the plates that hold every site.
+
+    Also the log Jacobian and the particle itself, on the unconstrained space.
+    """
     handlers = require("numpyro", "numpyro").handlers
     model_key, guide_key = jax.random.split(key)
     guide = handlers.seed(guide, guide_key)
@@ -186,5 +208,5 @@ def _evaluate(
         for site in guide_trace.values()
         if site["type"] == "sample"
     )
-    log_det = unconstraining_log_det(model_trace, shared)
-    return log_p, log_q, log_det
+    values, log_det = unconstrained(model_trace, shared)
+    return log_p, log_q, log_det, values
