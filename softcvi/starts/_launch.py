@@ -4,9 +4,11 @@ from collections.abc import Sequence
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from softcvi.starts._double import double_precision
 from softcvi.starts._importance import LogDensity, factor_of
 from softcvi.starts._modes import Ends
 from softcvi.targets import AbstractTarget
@@ -21,7 +23,12 @@ def own_starts(
     key: PRNGKeyArray, target: AbstractTarget, n: int
 ) -> Float[np.ndarray, "n d"]:
     """The target's own starting points: prior draws where the model has them."""
-    return np.asarray(_own_starts(jax.random.split(key, n), target), np.float64)
+    # In the target's own precision: a model that closes over NumPy arrays cannot be
+    # traced in two.
+    own = jnp.result_type(*target.structure.dtypes)
+    with double_precision(own == jnp.float64):
+        points = _own_starts(jax.random.split(key, n), target)
+    return np.asarray(points, np.float64)
 
 
 @eqx.filter_jit

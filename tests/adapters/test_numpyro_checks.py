@@ -150,3 +150,16 @@ def test_warnings_of_the_model_itself_are_not_hidden():
 
     with pytest.warns(UserWarning, match="units look wrong"):
         from_numpyro(model, Y)
+
+
+def test_a_start_takes_models_that_close_over_numpy_arrays():
+    group = np.repeat(np.arange(3), 4)
+
+    def model(y):
+        with numpyro.plate("groups", 3):
+            effect = numpyro.sample("effect", dist.Normal(0, 1))
+        numpyro.sample("y", dist.Normal(effect[group], 1.0), obs=y)
+
+    report = softcvi.starts.Explore().find(jax.random.key(0), from_numpyro(model, Y))
+    exact = Y.reshape(3, 4).sum(1) / 5
+    np.testing.assert_allclose(report.modes[0].mean, exact, atol=0.05)

@@ -62,7 +62,9 @@ class ModelCall(eqx.Module):
         traced = [_is_numeric(leaf) for leaf in leaves]
         self.model = model
         pairs = list(zip(leaves, traced, strict=True))
-        self.arrays = [leaf if t else None for leaf, t in pairs]
+        # In the precision of the fit, whatever NumPy has: a start that works in double
+        # precision widens the whole program, and takes doubles for what they are.
+        self.arrays = [jnp.asarray(leaf) if t else None for leaf, t in pairs]
         rest = (None if t else leaf for leaf, t in pairs)
         self.frozen = Frozen(treedef, tuple(rest))
         if any(traced) and _needs_values(self):
