@@ -110,9 +110,12 @@ def svi(
         progress=progress,
     )
     trained = result.posterior.guide
-    assert isinstance(trained, NumPyroGuide)  # as it was given
-    of_model = result.posterior.target.model_parameters()
-    return SVIFit({**of_model, **trained.fitted_params()}, result)
+    of_model = result.posterior.target
+    # As they were given to the fit.
+    assert isinstance(trained, NumPyroGuide)
+    assert isinstance(of_model, NumPyroTarget)
+    params = {**of_model.model_parameters(), **trained.fitted_params()}
+    return SVIFit(params, result)
 
 
 def _placed(
