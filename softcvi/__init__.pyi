@@ -38,6 +38,7 @@ from .objectives import (
     WithModelTerm,
 )
 from .posterior import Posterior, load
+from .sweeps import calibrate
 from .targets import DensityTarget
 
 __version__: str
@@ -62,6 +63,7 @@ __all__ = [
     "TemperedProposal",
     "WithModelTerm",
     "adapters",
+    "calibrate",
     "diagnostics",
     "enable_compilation_cache",
     "fit",

@@ -27,6 +27,8 @@ def find(evidence: Evidence) -> tuple[Finding, ...]:
     ]
     if evidence.weights is None and evidence.sampler is None and not found:
         found.append(Finding(Kind.NOTHING_MEASURED, Severity.CAUTION))
+    if _confirms_the_draws(evidence):
+        found = [_confirmed(f) if f.kind is Kind.HIGH_KHAT else f for f in found]
     if _speaks_for_each_parameter(evidence):
         kept = [f for f in found if f.kind not in _OF_WHOLE_PARTICLES]
         if len(kept) < len(found):
@@ -138,6 +140,27 @@ def _speaks_for_each_parameter(evidence: Evidence) -> bool:
         and check.error <= t.max_chain_error
         and check.memory <= t.max_memory
     )
+
+
+def _confirms_the_draws(evidence: Evidence) -> bool:
+    """Whether chains that have forgotten their start agree with mostly even weights.
+
+    A normal guide for a slightly skewed posterior has one large weight in thousands of
+    draws, which k-hat sees; means and standard deviations are right all the same.
+    """
+    t = THRESHOLDS
+    check, weights = evidence.chains, evidence.weights
+    return (
+        check is not None
+        and weights is not None
+        and weights.ess_share >= t.mostly_even_ess_share
+        and check.error <= t.max_chain_error
+        and check.memory <= t.forgotten
+    )
+
+
+def _confirmed(finding: Finding) -> Finding:
+    return Finding(Kind.CHAINS_AGREE, Severity.NOTE, finding.numbers)
 
 
 # What whole particles say, which counts less where there are many parameters.

@@ -43,6 +43,7 @@ _TYPICAL = 0.01
 _MARGIN = 2.0
 # Whole weights, and densities of the guide, mean something up to here.
 _MAX_WEIGHED = 100
+_EVEN_SHARE = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +109,8 @@ def short_chains(
     if size > _MANY:
         chains = min(chains, _CHAINS_OF_MANY)
     rng = numpy_generator(key)
-    weighs = sample.is_usable and size <= _MAX_WEIGHED
+    is_even = sample.khat < np.inf and sample.ess >= _EVEN_SHARE * len(sample.log_q)
+    weighs = (sample.is_usable or is_even) and size <= _MAX_WEIGHED
     dispersed = int(_DISPERSED_SHARE * chains) if weighs else 0
     factor = _factor(answer, rng)
     pick = rng.choice(len(answer.shares), chains - dispersed, p=answer.shares)
@@ -280,7 +282,7 @@ def _escaped_share(
     log_q = np.asarray(_log_q(posterior.guide, state.x), np.float64)
     ratios = np.asarray(sample.log_p, np.float64) - sample.log_q
     highest = np.max(ratios[np.isfinite(ratios)])
-    is_typical = log_p >= np.quantile(begun_at, _TYPICAL)
+    is_typical = log_p >= np.quantile(begun_at, _TYPICAL, method="lower")
     with np.errstate(invalid="ignore"):
         # Outside the support of both the difference is no number: outside as well.
         is_outside = ~(log_p - log_q <= highest + _MARGIN)

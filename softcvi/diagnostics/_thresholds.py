@@ -47,6 +47,10 @@ class Thresholds:
     many_parameters: int = 50
     max_chain_error: float = 0.25
     max_memory: float = 0.5
+    # A high k-hat does not count where half of the draws carry weight and chains that
+    # remember this little of their start confirm means and standard deviations.
+    mostly_even_ess_share: float = 0.5
+    forgotten: float = 0.2
     # Vehtari et al. (2021) for R-hat; Stan warns at any divergence, and one in a
     # hundred transitions is where estimates of scales were seen to be biased.
     max_rhat: float = 1.01

@@ -28,6 +28,10 @@ _REASONS: dict[Kind, Callable[[Numbers], str]] = {
         "posterior"
     ),
     Kind.EVEN_WEIGHTS: lambda n: "weights are so even that k-hat says nothing",
+    Kind.CHAINS_AGREE: lambda n: (
+        f"k-hat {n['khat']:.2f} is above {n['usable']}, but most draws carry weight "
+        "and short chains confirm means and standard deviations"
+    ),
     Kind.DOUBTFUL_KHAT: lambda n: (
         f"k-hat {n['khat']:.2f} is between {n['good']} and {n['usable']}, with an "
         f"effective sample size of {n['ess']:.0f}"

@@ -1,5 +1,6 @@
 """Sweeps: a grid of fits over models, guides, objectives and seeds, on many workers."""
 
+from softcvi.sweeps._calibrate import Calibration, CalibrationRow, calibrate
 from softcvi.sweeps._dask import DaskExecutor
 from softcvi.sweeps._executors import (
     AbstractExecutor,
@@ -15,6 +16,8 @@ __all__ = [
     "GUIDES",
     "OBJECTIVES",
     "AbstractExecutor",
+    "Calibration",
+    "CalibrationRow",
     "Configuration",
     "DaskExecutor",
     "Grid",
@@ -23,6 +26,7 @@ __all__ = [
     "RecordStore",
     "SerialExecutor",
     "SweepResult",
+    "calibrate",
     "provenance",
     "sweep",
 ]

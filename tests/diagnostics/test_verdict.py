@@ -224,6 +224,17 @@ def test_chains_speak_for_each_of_many_parameters(loc, scale, trusted):
     assert "mean and standard deviation of each" in str(verdict)
 
 
+@pytest.mark.parametrize(
+    ("share", "memory", "trusted"),
+    [(0.8, 0.05, True), (0.8, 0.9, False), (0.3, 0, False)],
+)
+def test_a_high_khat_of_mostly_even_weights_needs_chains(share, memory, trusted):
+    weights = WeightEvidence(num_draws=4000, khat=1.0, ess=share * 4000)
+    chains = ChainCheck(0.0, (1.0, 1.0), 0.8, memory=memory, error=0.1, escaped=0.0)
+    verdict = judge(Evidence(dimension=3, weights=weights, chains=chains))
+    assert verdict.trusted == trusted
+
+
 def test_chains_that_resolve_little_do_not_stand_in_for_weights():
     weights = WeightEvidence(num_draws=4000, khat=2.0, ess=5.0)
     blurred = ChainCheck(0.0, (1.0, 1.0), 0.8, memory=0.9, error=0.6)

@@ -1,0 +1,94 @@
+"""Simulation-based calibration: right posteriors pass, narrow ones do not."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import softcvi
+from softcvi import guides
+from softcvi.sweeps import Calibration
+
+
+def simulate(key):
+    one, two = jax.random.split(key)
+    theta = jax.random.normal(one, (2,))
+    return {"theta": theta}, theta[0] + theta[1] + jax.random.normal(two, (3,))
+
+
+def log_prob(parameters, y):
+    theta = parameters["theta"]
+    return -0.5 * jnp.sum(theta**2) - 0.5 * jnp.sum((y - jnp.sum(theta)) ** 2)
+
+
+@pytest.fixture(scope="module")
+def target():
+    return softcvi.DensityTarget(
+        log_prob, {"theta": np.zeros(2, np.float32)}, observed=jnp.zeros(3)
+    )
+
+
+def test_a_right_guide_is_calibrated(target):
+    check = softcvi.calibrate(
+        jax.random.key(0), simulate, target, num_datasets=60, steps=500, progress=False
+    )
+    assert check.calibrated
+    assert set(check.ranks) == {"theta[0]", "theta[1]"}
+    assert check.num_datasets == 60
+    assert all(np.all((r >= 0) & (r <= check.num_draws)) for r in check.ranks.values())
+    assert check.summary().startswith("calibrated: 60 data sets, 0 failed")
+
+
+def test_posteriors_that_are_too_narrow_are_noticed():
+    """The density believes in data three times as precise as they are."""
+
+    def of_the_sum(key):
+        parameters, y = simulate(key)
+        return jnp.sum(parameters["theta"]), y
+
+    def too_sure(total, y):
+        return -0.25 * total**2 - 4.5 * jnp.sum((y - total) ** 2)
+
+    target = softcvi.DensityTarget(
+        too_sure, np.zeros((), np.float32), observed=jnp.zeros(3)
+    )
+    check = softcvi.calibrate(
+        jax.random.key(0),
+        of_the_sum,
+        target,
+        num_datasets=40,
+        steps=500,
+        progress=False,
+    )
+    assert not check.calibrated
+    assert [row.finding for row in check.rows] == ["too narrow"]
+    assert check.rows[0].coverage[1] < 0.7
+
+
+@pytest.mark.parametrize(
+    ("draw", "finding"),
+    [
+        (lambda rng: rng.uniform(size=400), "calibrated"),
+        (lambda rng: rng.beta(0.5, 0.5, size=400), "too narrow"),
+        (lambda rng: rng.beta(3.0, 3.0, size=400), "too wide"),
+        (lambda rng: rng.beta(2.0, 1.0, size=400), "biased"),
+    ],
+)
+def test_findings_from_ranks(draw, finding):
+    places = draw(np.random.default_rng(0))
+    ranks = {"x": np.floor(places * 101).astype(int)}
+    check = Calibration(ranks, num_draws=100, num_failed=0)
+    assert check.rows[0].finding == finding
+    assert check.calibrated == (finding == "calibrated")
+
+
+def test_data_of_another_shape_are_refused(target):
+    def longer(key):
+        parameters, y = simulate(key)
+        return parameters, jnp.concatenate([y, y])
+
+    with pytest.raises(ValueError, match="simulate: its data have shapes"):
+        softcvi.calibrate(jax.random.key(0), longer, target, progress=False)
+    bare = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), np.zeros(2))
+    with pytest.raises(ValueError, match="target: its observed is None"):
+        softcvi.calibrate(jax.random.key(0), simulate, bare, guides.mean_field(bare))
