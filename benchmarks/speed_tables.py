@@ -12,10 +12,6 @@ from softcvi_experiments.tasks import PAPER_TASKS, get_task
 
 _ROOT = Path(__file__).resolve().parents[1]
 _RECORDS = _ROOT / "results" / "bench"
-# Measured on another machine with two cores, in microseconds a step.
-_PAPERS_CODE = {
-    "eight_schools": 2400, "linear_regression": 1800, "slcp": 6400, "garch": 6300,
-}  # fmt: skip
 
 
 def tables() -> dict[str, str]:
@@ -44,12 +40,13 @@ def _steps() -> str:
         for row in _parts("h200/figure.json")["many"]["rows"]
         if row["method"] == "softcvi-0.75"
     }
+    papers_code = json.loads((_RECORDS / "paper-code.json").read_text())["us_a_step"]
     header = [
         "task", "the paper's code, two cores", "one fit, two cores",
         "one fit, two cores, JAX 0.12", "50 fits at once, one H200",
     ]  # fmt: skip
     rows = [
-        [get_task(task).title, str(_PAPERS_CODE[task])]
+        [get_task(task).title, str(papers_code[task])]
         + [f"{found[task]['us_a_step']:.0f}" for found in (one, newer, many)]
         for task in PAPER_TASKS
     ]

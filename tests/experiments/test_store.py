@@ -63,3 +63,13 @@ def test_committed_records_can_be_read():
     assert folders
     for folder in folders:
         assert Records(folder).all()
+
+
+def test_pages_of_the_zoo_are_those_of_their_records():
+    from softcvi_experiments.zoo import zoo_page
+    from softcvi_experiments.zoo._bench import IDENTITY
+
+    zoo = Path(__file__).parents[2] / "results" / "zoo"
+    for page in zoo.rglob("zoo.md"):
+        records = Records(page.parent).latest(*IDENTITY)
+        assert page.read_text() == zoo_page(records)

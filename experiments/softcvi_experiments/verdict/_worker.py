@@ -13,6 +13,8 @@ from softcvi_experiments.verdict._families import get_family
 from softcvi_experiments.verdict._methods import METHODS, as_arrays
 from softcvi_experiments.verdict._posterior import RandomPosterior
 
+_FAR = 1e6
+
 
 @functools.lru_cache(maxsize=4)
 def _posterior(family: str, seed: int) -> RandomPosterior:
@@ -57,12 +59,17 @@ def run_case(task: dict[str, Any]) -> dict[str, Any]:
         "trusted": answer.trusted,
         "level": answer.level,
         "right": score.right,
-        "centre_error": round(score.centre_error, 4),
-        "spread_ratio": round(score.spread_ratio, 4),
+        "centre_error": _number(score.centre_error),
+        "spread_ratio": _number(score.spread_ratio),
         "site": score.site,
         "seconds": round(seconds, 2),
         **answer.details,
     }
+
+
+def _number(value: float) -> float:
+    """A number that a record can hold; draws that are not finite are far off."""
+    return round(min(value, _FAR), 4) if value == value else _FAR
 
 
 if __name__ == "__main__":

@@ -14,8 +14,9 @@ from softcvi_experiments.zoo._model import ZooModel
 from softcvi_experiments.zoo._outcome import Outcome
 from softcvi_experiments.zoo._reference import Reference, load_reference
 from softcvi_experiments.zoo._registry import get
-from softcvi_experiments.zoo._score import score
+from softcvi_experiments.zoo._score import Score, score
 
+_FAR = 1e9
 # Method name -> module and function; modules are imported in the case's process only.
 METHODS = {
     "fit": ("_ours", "fit"),
@@ -54,7 +55,15 @@ def _uncorrected(
         return None
     draws = {k: np.asarray(v) for k, v in outcome.uncorrected().items()}
     scored = score(model, reference, draws)
-    return {**asdict(scored), "good": scored.good}
+    return {**_numbers(scored), "good": scored.good}
+
+
+def _numbers(scored: Score) -> dict:
+    """A score as a record can hold it; draws that are not finite are far off."""
+    return {
+        name: _FAR if isinstance(value, float) and not np.isfinite(value) else value
+        for name, value in asdict(scored).items()
+    }
 
 
 def run_case(
@@ -94,7 +103,7 @@ def run_case(
         )
         record |= {
             "status": "ok",
-            **asdict(scored),
+            **_numbers(scored),
             "good": scored.good,
             "uncorrected": _uncorrected(model, reference, outcome),
             "reference_log_prob": log_prob,

@@ -63,5 +63,6 @@ def fit_until(model: ZooModel, seed: int) -> Outcome:
         khat=lambda: float(posterior.importance(weight_key, NUM_DRAWS).khat),
         trusted=answer.trusted,
         verdict=str(answer.verdict),
-        details=_details(answer.result) | {"rungs": rungs},
+        details=_details(answer.result)
+        | {"rungs": rungs, "by_chains": answer.chain is not None},
     )

@@ -19,8 +19,8 @@ LABELS = {
 }
 NUTS = ("nuts", "nuts_parallel")
 SUMMARY = (
-    "method", "good", "said trusted", "trusted but wrong", "errors", "median seconds",
-    "faster than NUTS",
+    "method", "good", "good before correction", "answered by chains", "said trusted",
+    "trusted but wrong", "errors", "median seconds", "faster than NUTS",
 )  # fmt: skip
 CASES = (
     "model", "half", "method", "mean error", "sd ratio", "mode weight error",
@@ -71,6 +71,8 @@ def _summary(records: list[dict]) -> str:
             [
                 LABELS[method],
                 _share(sum(r["good"] for r in ok), len(mine)),
+                _before_correction(ok),
+                _answered_by_chains(ok),
                 _share(trusted, len(judged)) if judged else "no verdict",
                 str(len(silent_failures(mine))) if judged else "-",
                 str(len(mine) - len(ok)),
@@ -79,6 +81,18 @@ def _summary(records: list[dict]) -> str:
             ]
         )
     return markdown_table(SUMMARY, rows)
+
+
+def _before_correction(records: list[dict]) -> str:
+    """Good answers of the guide's own draws, where the scored ones were corrected."""
+    raw = [r["uncorrected"] for r in records if r.get("uncorrected")]
+    return _share(sum(r["good"] for r in raw), len(raw)) if raw else "-"
+
+
+def _answered_by_chains(records: list[dict]) -> str:
+    """How often the ladder's answer is from its last rung, which is NUTS."""
+    known = [r["details"]["by_chains"] for r in records if "by_chains" in r["details"]]
+    return _share(sum(known), len(known)) if known else "-"
 
 
 def _number(value, digits: int = 2) -> str:
