@@ -1,6 +1,7 @@
 """Where a fit begins: the guides to try, each at its start, cheapest first."""
 
 import dataclasses
+from collections.abc import Callable
 
 from jaxtyping import PRNGKeyArray
 
@@ -23,12 +24,12 @@ class Candidate:
     """A guide to try, at its start.
 
     Attributes:
-        guide: The guide.
+        make: Makes the guide: one that is not tried costs nothing.
         objective: What to train it by.
         words: What it is and why it was chosen, for people; empty for the user's own.
     """
 
-    guide: AbstractGuide
+    make: Callable[[], AbstractGuide]
     objective: AbstractObjective
     words: str = ""
 
@@ -63,10 +64,10 @@ def suggested(
     report = InBestSpace(start).find(start_key, target)
     candidates = tuple(
         Candidate(
-            suggestion.guide,
+            suggestion.make,
             objective
             or suggestion.objective
-            or _objective_for(suggestion.guide, bool(report.modes)),
+            or _objective_for(suggestion.is_flow, bool(report.modes)),
             suggestion.description,
         )
         for suggestion in suggest(choice_key, report)
@@ -75,8 +76,8 @@ def suggested(
     return Beginning(report.target, candidates, share, report, report.description)
 
 
-def _objective_for(guide: AbstractGuide, placed: bool) -> AbstractObjective:
-    if guide.is_flow or not placed:
+def _objective_for(is_flow: bool, is_placed: bool) -> AbstractObjective:
+    if is_flow or not is_placed:
         return SoftCVI()
     # The forward divergence: its optimum has the posterior's moments, which makes good
     # weights where the family is too small.
@@ -92,7 +93,7 @@ def placed(
 ) -> Beginning:
     """Move the user's guide to where the posterior is, where its family knows how."""
     share = _startup_share(start)
-    given = (Candidate(guide, objective),)
+    given = (Candidate(lambda: guide, objective),)
     is_auto = isinstance(start, Explore)
     if isinstance(start, NoStart) or (is_auto and not guide.can_be_matched):
         words = "the guide as given" + (", then alpha by label ESS" if is_auto else "")
@@ -106,9 +107,8 @@ def placed(
             f"start: a {type(guide).__name__} of this kind cannot be moved to given "
             "moments. Use start='auto', or set its parameters yourself and start=None."
         )
-    return Beginning(
-        target, (Candidate(moved, objective),), 0.0, report, report.description
-    )
+    candidate = Candidate(lambda: moved, objective)
+    return Beginning(target, (candidate,), 0.0, report, report.description)
 
 
 def _startup_share(start: AbstractStart) -> float:

@@ -134,7 +134,7 @@ def _first_trusted(key: PRNGKeyArray, beginning: Beginning, plan: Plan) -> FitRe
         [result] = train(
             key if i == 0 else jax.random.fold_in(key, i),
             beginning.target,
-            candidate.guide,
+            candidate.make(),
             plan,
             objective=candidate.objective,
             startup_steps=int(beginning.startup_share * plan.steps),

@@ -34,7 +34,7 @@ def fit_from_starts(
     """Fit from several starts in one program; the best, or a mixture of modes."""
     is_auto = isinstance(start, Explore)
     if not (is_auto or isinstance(start, NoStart)):
-        guide = placed(key, target, guide, start, objective).candidates[0].guide
+        guide = placed(key, target, guide, start, objective).candidates[0].make()
     keys = jax.random.split(key, starts)
     parts = jax.vmap(lambda key: jax.random.split(key, 4))(keys)
     batch = Batch(starts, guide=False, target=False)

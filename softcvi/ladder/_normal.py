@@ -36,7 +36,7 @@ class Simple(AbstractRung):
         if self.number >= len(simple):
             return None
         choice = simple[self.number]
-        return state.judged(short_name(choice), functools.partial(_fit, state, choice))
+        return state.judged(choice.name, functools.partial(_fit, state, choice))
 
     def further(self, attempt: Attempt) -> "Simple":
         return Simple(self.number + 1)
@@ -75,18 +75,13 @@ class AsPlaced(AbstractRung):
             uses_labels=False,
             start=state.report,
         )
-        return state.judged(f"{short_name(choice)}, as placed", lambda: untrained)
+        return state.judged(f"{choice.name}, as placed", lambda: untrained)
 
 
 def simple_suggestions(state: LadderState) -> list[Suggestion]:
     """The suggested guides that are not flows; the first one if all are."""
-    simple = [choice for choice in state.suggestions if not choice.guide.is_flow]
+    simple = [choice for choice in state.suggestions if not choice.is_flow]
     return simple or list(state.suggestions[:1])
-
-
-def short_name(choice: Suggestion) -> str:
-    """What a suggested guide is, without the reasons for it."""
-    return choice.description.partition(":")[0]
 
 
 def _fit(state: LadderState, choice: Suggestion) -> FitResult:

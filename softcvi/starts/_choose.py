@@ -1,6 +1,7 @@
 """Which guides suit what a start has found, the cheapest first, and why."""
 
 import functools
+from collections.abc import Callable
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -23,7 +24,7 @@ from softcvi.guides import (
 )
 from softcvi.objectives import AbstractObjective, RandomBlocks, SoftCVI
 from softcvi.starts._base import Moments, StartReport
-from softcvi.targets import AbstractTarget
+from softcvi.targets import AbstractTarget, Structure
 
 _FULL_RANK_DIM = 100
 _BLIND_FULL_RANK_DIM = 30
@@ -33,20 +34,21 @@ EASY_DIM = 16
 # A k-hat above which a guide is far off.
 FAR_OFF_KHAT = 1.0
 # Coordinates that the particles of a set differ in, and sets per step.
-_BLOCK = 16
-_SETS = 8
+_BLOCK, _SETS = 16, 8
 _NORMAL_KHAT = 0.45
 _NORMAL_ESS = 0.45
 _NORMAL_DEPARTURE = 0.5
 
 
 class Suggestion(eqx.Module):
-    """A guide that suits what a start has found.
+    """A guide that suits what a start has found, made when it is asked for.
 
-    Attributes:
-        guide: The guide, placed where the posterior is.
-        description: What it is and why, for people.
+    Args:
+        name: What it is, for people.
+        reason: Why it suits, for people.
+        make: Makes the guide, placed where the posterior is.
         objective: What to train it with, if not the default.
+        is_flow: Whether it is a flow, which costs more than anything else.
 
     Example:
         >>> import jax, jax.numpy as jnp, softcvi
@@ -56,9 +58,23 @@ class Suggestion(eqx.Module):
         'full-rank normal: 2 parameters, close to normal'
     """
 
-    guide: AbstractGuide
-    description: str = eqx.field(static=True)
+    name: str = eqx.field(static=True)
+    reason: str = eqx.field(static=True)
+    make: Callable[[], AbstractGuide] = eqx.field(
+        static=True, converter=functools.cache
+    )
     objective: AbstractObjective | None = None
+    is_flow: bool = eqx.field(static=True, default=False)
+
+    @property
+    def guide(self) -> AbstractGuide:
+        """The guide; made once."""
+        return self.make()
+
+    @property
+    def description(self) -> str:
+        """What it is and why, for people."""
+        return f"{self.name}: {self.reason}"
 
 
 def suggest(key: PRNGKeyArray, report: StartReport) -> tuple[Suggestion, ...]:
@@ -81,8 +97,8 @@ def suggest(key: PRNGKeyArray, report: StartReport) -> tuple[Suggestion, ...]:
     target = report.target
     if target.structure.discrete_names:
         names = ", ".join(target.structure.discrete_names)
-        words = f"normal, then categorical: {names} discrete"
-        return (Suggestion(mixed(target), words),)
+        name = "normal, then categorical"
+        return (Suggestion(name, f"{names} discrete", lambda: mixed(target)),)
     if target.amortised:
         raise ValueError(
             "guide: an amortised target needs a guide conditioned on the datum, e.g. "
@@ -97,31 +113,32 @@ def suggest(key: PRNGKeyArray, report: StartReport) -> tuple[Suggestion, ...]:
 
 def _without_moments(target: AbstractTarget) -> Suggestion:
     size = target.structure.size
+    words = f"{size} parameters"
     if size <= _BLIND_FULL_RANK_DIM:
-        return Suggestion(full_rank(target), f"full-rank normal: {size} parameters")
+        return Suggestion("full-rank normal", words, lambda: full_rank(target))
     if size <= 2 * _FULL_RANK_DIM:
-        words = f"mean-field normal: {size} parameters, no start"
-        return Suggestion(mean_field(target), words)
-    return Suggestion(low_rank(target), f"low-rank normal: {size} parameters")
+        words = f"{size} parameters, no start"
+        return Suggestion("mean-field normal", words, lambda: mean_field(target))
+    return Suggestion("low-rank normal", words, lambda: low_rank(target))
 
 
 def _for_modes(target: AbstractTarget, modes: tuple[Moments, ...]) -> Suggestion:
     """A mixture that begins with the weights that the evidence gives."""
-    size = target.structure.size
-    if size > _FULL_RANK_DIM:
-        parts = [_for_many_parameters(target, mode) for mode in modes]
-        guides, objective = [part.guide for part in parts], parts[0].objective
-        words = f"mixture of {len(modes)} whitened normals: separate modes"
-    else:
-        is_normal = all(_looks_normal(mode) for mode in modes)
-        make = _whitened_normal if is_normal else _whitened_t
-        guides, objective = [make(target, mode) for mode in modes], None
-        kind = "normals" if is_normal else "Student's t"
-        words = f"mixture of {len(modes)} {kind}: separate modes"
+    objective = None
+    kind, make = "Student's t", _whitened_t
+    if all(_looks_normal(mode) for mode in modes):
+        kind, make = "normals", _whitened_normal
+    if target.structure.size > _FULL_RANK_DIM:
+        kind, make, objective = "whitened normals", _normal_of_many, _blocked()
     evidence = np.array([mode.log_evidence or 0.0 for mode in modes])
     dtype = jnp.result_type(*target.structure.dtypes)
-    logits = jnp.asarray(evidence - np.max(evidence), dtype)
-    return Suggestion(MixtureGuide(guides, logits), words, objective)
+
+    def mixture() -> MixtureGuide:
+        logits = jnp.asarray(evidence - np.max(evidence), dtype)
+        return MixtureGuide([make(target, mode) for mode in modes], logits)
+
+    name = f"mixture of {len(modes)} {kind}"
+    return Suggestion(name, "separate modes", mixture, objective)
 
 
 def _for_one_mode(
@@ -131,17 +148,19 @@ def _for_one_mode(
     if size > _FULL_RANK_DIM:
         return (_for_many_parameters(target, mode),)
     if _looks_normal(mode):
-        words = f"full-rank normal: {size} parameters, close to normal"
-        return (Suggestion(_whitened_normal(target, mode), words),)
-    words = f"full-rank Student's t: {size} parameters, not normal"
-    simple = Suggestion(_whitened_t(target, mode), words + _measured(mode))
+        words = f"{size} parameters, close to normal"
+        make = functools.partial(_whitened_normal, target, mode)
+        return (Suggestion("full-rank normal", words, make),)
+    words = f"{size} parameters, not normal{_measured(mode)}"
+    make = functools.partial(_whitened_t, target, mode)
+    simple = Suggestion("full-rank Student's t", words, make)
     # Where even a t is far off, labels are degenerate and many dimensions stay so.
     is_far_off = mode.khat is None or mode.khat > FAR_OFF_KHAT
     if size > _FLOW_DIM or (size > EASY_DIM and is_far_off):
         return (simple,)
-    flow = _whitened_flow(key, target, mode)
-    words = "spline flow: the posterior is not normal"
-    return simple, Suggestion(flow, words + _measured(mode))
+    words = f"the posterior is not normal{_measured(mode)}"
+    make_flow = functools.partial(_whitened_flow, key, target, mode)
+    return simple, Suggestion("spline flow", words, make_flow, is_flow=True)
 
 
 def _for_many_parameters(target: AbstractTarget, mode: Moments) -> Suggestion:
@@ -152,20 +171,26 @@ def _for_many_parameters(target: AbstractTarget, mode: Moments) -> Suggestion:
     is used, as steps on all its entries make it worse.
     """
     size = target.structure.size
-    dtype = jnp.result_type(*target.structure.dtypes)
-    objective = SoftCVI(blocks=RandomBlocks(_BLOCK, sets=_SETS))
+    make = functools.partial(_normal_of_many, target, mode)
     if mode.covariance is not None:
-        guide = _made_and_whitened(
-            functools.partial(mean_field, target.like), *_affine(target, mode)
-        )
-        words = f"normal whitened by the start: {size} parameters, blocked particles"
-        return Suggestion(guide, words, objective)
+        words = f"{size} parameters, blocked particles"
+        return Suggestion("normal whitened by the start", words, make, _blocked())
+    words = f"{size} parameters are too many for a matrix"
+    return Suggestion("low-rank normal", words, make, _blocked())
+
+
+def _normal_of_many(target: AbstractTarget, mode: Moments) -> VectorGuide:
+    if mode.covariance is not None:
+        return _made_and_whitened(mean_field, target.structure, *_affine(target, mode))
     assert mode.scale is not None
     assert mode.factor is not None
+    dtype = jnp.result_type(*target.structure.dtypes)
     parts = [jnp.asarray(leaf, dtype) for leaf in (mode.mean, mode.scale, mode.factor)]
-    words = f"low-rank normal: {size} parameters are too many for a matrix"
-    guide = VectorGuide(LowRankNormal(*parts), target.like)
-    return Suggestion(guide, words, objective)
+    return VectorGuide(LowRankNormal(*parts), target.like)
+
+
+def _blocked() -> SoftCVI:
+    return SoftCVI(blocks=RandomBlocks(_BLOCK, sets=_SETS))
 
 
 def _measured(mode: Moments) -> str:
@@ -188,23 +213,22 @@ def _looks_normal(mode: Moments) -> bool:
 
 
 def _whitened_normal(target: AbstractTarget, mode: Moments) -> VectorGuide:
-    return _made_and_whitened(
-        functools.partial(full_rank, target.like), *_affine(target, mode)
-    )
+    return _made_and_whitened(full_rank, target.structure, *_affine(target, mode))
 
 
 def _whitened_t(target: AbstractTarget, mode: Moments) -> VectorGuide:
-    make = functools.partial(full_rank_t, target.like)
-    return _made_and_whitened(make, *_affine(target, mode))
+    return _made_and_whitened(full_rank_t, target.structure, *_affine(target, mode))
 
 
 def _whitened_flow(
     key: PRNGKeyArray, target: AbstractTarget, mode: Moments
 ) -> VectorGuide:
-    def make(key: PRNGKeyArray) -> VectorGuide:
-        return spline_flow(target.like, key=key)
+    arguments = target.structure, *_affine(target, mode), key
+    return _made_and_whitened(_flow, *arguments)
 
-    return _made_and_whitened(make, *_affine(target, mode), key)
+
+def _flow(structure: Structure, key: PRNGKeyArray) -> VectorGuide:
+    return spline_flow(structure, key=key)
 
 
 def _affine(target: AbstractTarget, mode: Moments) -> tuple[Array, Array]:
@@ -213,7 +237,8 @@ def _affine(target: AbstractTarget, mode: Moments) -> tuple[Array, Array]:
     return jnp.asarray(mode.mean, dtype), jnp.asarray(factor, dtype)
 
 
-# One program, where each operation by itself would be compiled as one.
+# One program, where each operation by itself would be compiled as one; the same for the
+# next fit, since functions of this module and structures compare equal.
 @functools.partial(rarely_run, effort=0)
-def _made_and_whitened(make, mean, factor, *args) -> VectorGuide:
-    return whitened(make(*args), mean, factor)
+def _made_and_whitened(make, structure, mean, factor, *args) -> VectorGuide:
+    return whitened(make(structure, *args), mean, factor)
