@@ -29,6 +29,8 @@ def find(evidence: Evidence) -> tuple[Finding, ...]:
         found.append(Finding(Kind.NOTHING_MEASURED, Severity.CAUTION))
     if _confirms_the_draws(evidence):
         found = [_confirmed(f) if f.kind is Kind.HIGH_KHAT else f for f in found]
+    elif evidence.chains is not None:
+        found = [_doubted(f) if f.kind is Kind.EVEN_WEIGHTS else f for f in found]
     if _speaks_for_each_parameter(evidence):
         kept = [f for f in found if f.kind not in _OF_WHOLE_PARTICLES]
         if len(kept) < len(found):
@@ -163,8 +165,16 @@ def _confirmed(finding: Finding) -> Finding:
     return Finding(Kind.CHAINS_AGREE, Severity.NOTE, finding.numbers)
 
 
+def _doubted(finding: Finding) -> Finding:
+    """Even weights say nothing of what the guide has not, nor do slow chains."""
+    if finding.numbers["khat"] <= THRESHOLDS.usable_khat:
+        return finding
+    return Finding(Kind.UNCONFIRMED, Severity.CAUTION, finding.numbers)
+
+
 # What whole particles say, which counts less where there are many parameters.
 _OF_WHOLE_PARTICLES = {
+    Kind.UNCONFIRMED,
     Kind.HIGH_KHAT,
     Kind.DOUBTFUL_KHAT,
     Kind.FEW_WEIGHTS,

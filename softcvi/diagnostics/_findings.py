@@ -37,6 +37,7 @@ class Kind(enum.Enum):
     NO_USABLE_WEIGHT = "no usable weight"
     HIGH_KHAT = "high k-hat"
     EVEN_WEIGHTS = "even weights"
+    UNCONFIRMED = "unconfirmed weights"
     CHAINS_AGREE = "chains agree"
     DOUBTFUL_KHAT = "doubtful k-hat"
     FEW_WEIGHTS = "few weights"

@@ -28,6 +28,10 @@ _REASONS: dict[Kind, Callable[[Numbers], str]] = {
         "posterior"
     ),
     Kind.EVEN_WEIGHTS: lambda n: "weights are so even that k-hat says nothing",
+    Kind.UNCONFIRMED: lambda n: (
+        f"k-hat {n['khat']:.2f} is above {n['usable']}, and short chains are too "
+        "slow to confirm the draws"
+    ),
     Kind.CHAINS_AGREE: lambda n: (
         f"k-hat {n['khat']:.2f} is above {n['usable']}, but most draws carry weight "
         "and short chains confirm means and standard deviations"
@@ -137,6 +141,7 @@ _REMEDIES: dict[Kind, str] = {
     Kind.NO_USABLE_WEIGHT: _MODEL,
     Kind.HIGH_KHAT: _RICHER,
     Kind.DOUBTFUL_KHAT: _RICHER,
+    Kind.UNCONFIRMED: _RICHER,
     Kind.FEW_WEIGHTS: _RICHER,
     Kind.CHAIN_SHIFT: _RICHER,
     Kind.CHAIN_SPREAD: _RICHER,

@@ -226,7 +226,13 @@ def test_chains_speak_for_each_of_many_parameters(loc, scale, trusted):
 
 @pytest.mark.parametrize(
     ("share", "memory", "trusted"),
-    [(0.8, 0.05, True), (0.8, 0.9, False), (0.3, 0, False)],
+    [
+        (0.95, 0.05, True),
+        (0.95, 0.9, False),
+        (0.8, 0.05, True),
+        (0.8, 0.9, False),
+        (0.3, 0, False),
+    ],
 )
 def test_a_high_khat_of_mostly_even_weights_needs_chains(share, memory, trusted):
     weights = WeightEvidence(num_draws=4000, khat=1.0, ess=share * 4000)
