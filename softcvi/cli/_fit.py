@@ -141,7 +141,7 @@ def fit(
     /,
     *,
     data: Annotated[
-        Path | None, Parameter(help="Data by name: a JSON, CSV or NPZ file.")
+        Path | None, Parameter(help="Data by name: JSON, CSV, NPZ or R dump.")
     ] = None,
     method: Method = Method(),  # noqa: B008
     output: Output = Output(),  # noqa: B008
@@ -156,5 +156,6 @@ def fit(
     from softcvi.cli._fit_run import run_fit
     from softcvi.cli._precision import double_precision
 
-    with double_precision(method.x64):
+    # Stan computes in double precision, and its users expect it.
+    with double_precision(method.x64 or model.endswith(".stan")):
         return run_fit(model, data, method, output)

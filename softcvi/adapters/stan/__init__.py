@@ -1,5 +1,6 @@
 """Stan programs as targets."""
 
+from softcvi.adapters.stan._data import read_data
 from softcvi.adapters.stan._from_stan import (
     AbstractEngine,
     BridgeStan,
@@ -20,4 +21,5 @@ __all__ = [
     "from_bridgestan",
     "from_pystan",
     "from_stan",
+    "read_data",
 ]
