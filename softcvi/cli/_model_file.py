@@ -193,7 +193,7 @@ def _read_stan(
         )
     try:
         return from_stan(path, data)
-    except ValueError as error:
+    except (ValueError, RuntimeError) as error:
         raise CommandError(f"{path.name}: {error}") from error
 
 
