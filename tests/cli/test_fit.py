@@ -187,7 +187,7 @@ def log_prob(p):
 @pytest.mark.slow
 def test_a_ladder_writes_its_rungs_and_its_chain(tmp_path, monkeypatch):
     """The flows are taken away, so that the last rung has to answer."""
-    monkeypatch.setattr(softcvi.ladder._rungs, "_MAX_FLOW_DIM", 0)
+    monkeypatch.setattr(softcvi.ladder._flow, "_MAX_DIM", 0)
     path, out = tmp_path / "banana.py", tmp_path / "out"
     path.write_text(BANANA)
     argv = ["fit", f"{path}:log_prob", "--until-khat", "0.05", "--steps", "200"]
