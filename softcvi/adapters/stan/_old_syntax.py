@@ -6,6 +6,7 @@ refuses are rewritten, so that a pattern found by mistake does no harm.
 """
 
 import re
+from collections.abc import Callable
 
 _TYPES = (
     "int|real|complex|vector|row_vector|matrix|simplex|unit_vector|ordered|"
@@ -15,6 +16,8 @@ _RENAMED = {
     "integrate_ode": "integrate_ode_rk45",
     "multiply_log": "lmultiply",
     "binomial_coefficient_log": "lchoose",
+    "cov_exp_quad": "gp_exp_quad_cov",
+    "fabs": "abs",
 }
 _DENSITIES = (
     "bernoulli|bernoulli_logit|binomial|binomial_logit|beta|beta_binomial|categorical|"
@@ -48,7 +51,7 @@ def modernised(text: str) -> str:
     """
     code, kept = _without_comments(text)
     code = code.replace("<-", "=")
-    code = _log_probabilities(code)
+    code = _functions(code)
     code = _argument_types(code)
     code = _declarations(code)
     return _with_comments(code, kept)
@@ -73,24 +76,68 @@ def _with_comments(code: str, kept: list[str]) -> str:
     return re.sub(r"\x00(\d+)\x00", lambda match: kept[int(match.group(1))], code)
 
 
-def _log_probabilities(code: str) -> str:
+def _functions(code: str) -> str:
     code = re.sub(r"\bincrement_log_prob\s*\(", "target += (", code)
     code = re.sub(r"\bget_lp\s*\(\s*\)", "target()", code)
     for old, new in _RENAMED.items():
         code = re.sub(rf"\b{old}\s*\(", f"{new}(", code)
-
-    def suffixed(match: re.Match) -> str:
-        discrete = match.group(1).startswith(_DISCRETE)
-        return f"{match.group(1)}_{'lpmf' if discrete else 'lpdf'}("
-
-    # `normal_log(y, mu, sigma)` became `normal_lpdf(y | mu, sigma)`.
-    code = re.sub(rf"\b({_DENSITIES})_log\s*\(([^,()]+),", _first_bar, code)
-    return re.sub(rf"\b({_DENSITIES})_log\s*\((?!\s*\|)", suffixed, code)
+    code = _calls(code, r"if_else", lambda _, args: _ternary(args))
+    code = _calls(code, rf"(?:{_DENSITIES})_log", _log_density)
+    code = _calls(code, r"\w+_c?cdf_log", _log_cdf)
+    return _calls(code, r"\w+_(?:l?cdf|lccdf|lpdf|lpmf)", _with_bar)
 
 
-def _first_bar(match: re.Match) -> str:
-    discrete = match.group(1).startswith(_DISCRETE)
-    return f"{match.group(1)}_{'lpmf' if discrete else 'lpdf'}({match.group(2)} |"
+def _calls(code: str, name: str, change: Callable[[str, list[str]], str]) -> str:
+    """Each call of a function by these names, changed by its name and arguments."""
+    out, position = [], 0
+    # Declarations have a type in front; calls never have.
+    pattern = re.compile(rf"(?<![\w.])(?<!real )(?<!vector )({name})\s*(?=\()")
+    while match := pattern.search(code, position):
+        end = _skip(code, match.end(), "(", ")")
+        if code[: match.start()].rstrip().endswith("~"):
+            # `y ~ poisson_log(eta)` names a distribution, and is current syntax.
+            out.append(code[position:end])
+            position = end
+            continue
+        inner = _calls(code[match.end() + 1 : end - 1], name, change)
+        out += [code[position : match.start()], change(match[1], _arguments(inner))]
+        position = end
+    return "".join([*out, code[position:]])
+
+
+def _arguments(text: str) -> list[str]:
+    """Arguments between the commas that are in no bracket."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(letter, 0)
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
+
+
+def _ternary(args: list[str]) -> str:
+    condition, first, second = (arg.strip() for arg in args)
+    return f"(({condition}) ? ({first}) : ({second}))"
+
+
+def _log_density(name: str, args: list[str]) -> str:
+    base = name.removesuffix("_log")
+    return _with_bar(f"{base}_{'lpmf' if base.startswith(_DISCRETE) else 'lpdf'}", args)
+
+
+def _log_cdf(name: str, args: list[str]) -> str:
+    base, kind = re.fullmatch(r"(\w+?)_(c?cdf)_log", name).groups()  # type: ignore
+    return _with_bar(f"{base}_l{kind}", args)
+
+
+def _with_bar(name: str, args: list[str]) -> str:
+    """``normal_lpdf(y, mu, sigma)`` as ``normal_lpdf(y | mu, sigma)``."""
+    first, *rest = args
+    if "|" in first.replace("||", "") or not rest:
+        return f"{name}({','.join(args)})"
+    return f"{name}({first} |{','.join(rest)})"
 
 
 def _argument_types(code: str) -> str:

@@ -105,6 +105,20 @@ model { real s; s <- 0; for (i in 1:N) s <- s + a[i];
         "a[1] ~ normal(0, 1)",
     ):
         assert part in new, part
+    for before, after in {
+        "fabs(x)": "abs(x)",
+        "if_else(a > f(1, 2), b, if_else(c, d, e))": (
+            "((a > f(1, 2)) ? (b) : (((c) ? (d) : (e))))"
+        ),
+        "normal_log(f(y, 1), mu[1, 2], s)": "normal_lpdf(f(y, 1) | mu[1, 2], s)",
+        "poisson_log(3, x)": "poisson_lpmf(3 | x)",
+        "weibull_ccdf_log(t, a, b)": "weibull_lccdf(t | a, b)",
+        "normal_cdf(x, 0, 1)": "normal_cdf(x | 0, 1)",
+        "normal_lpdf(x | 0, 1)": "normal_lpdf(x | 0, 1)",
+        "cov_exp_quad(x, a, r)": "gp_exp_quad_cov(x, a, r)",
+    }.items():
+        assert modernised(f"z = {before};") == f"z = {after};"
+    assert modernised("y ~ poisson_log(a, fabs(b));") == "y ~ poisson_log(a, abs(b));"
     heads = "functions { real[] f(real t, real[] y, int[,] k, vector[] v) { } }"
     assert modernised(heads) == (
         "functions { array[] real f(real t, array[] real y, array[,] int k, "
