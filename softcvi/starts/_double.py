@@ -9,6 +9,7 @@ Derivatives are taken before that, so that derivative rules of the model's own h
 Nothing outside the local ``double_precision`` context is changed.
 """
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -39,17 +40,24 @@ class Density(eqx.Module):
 
     Args:
         target: The target.
-        widened: Whether to evaluate in double precision inside ``double_precision``.
+        widened: Whether to evaluate the program of the fit's own precision in double.
+        traced_in_double: Whether to trace the model in double precision instead.
     """
 
     target: AbstractTarget
     widened: bool = eqx.field(static=True)
+    traced_in_double: bool = eqx.field(static=True, default=False)
 
     @property
     def dtype(self) -> Any:
         """The dtype of points."""
-        own = jnp.result_type(*self.target.structure.dtypes)
-        return np.dtype(np.float64) if self.widened else own
+        is_double = self.widened or self.traced_in_double
+        return np.dtype(np.float64) if is_double else self._own_dtype
+
+    def context(self) -> Any:
+        """The context to evaluate in."""
+        is_double = self.widened or self.traced_in_double
+        return double_precision() if is_double else contextlib.nullcontext()
 
     def value(self, x: Float[Array, " d"]) -> Float[Array, ""]:
         """Log density."""
@@ -77,7 +85,8 @@ class Density(eqx.Module):
 
     def program(self) -> core.ClosedJaxpr:
         """The program of the log density, to count its cost."""
-        like = jax.ShapeDtypeStruct((self.target.structure.size,), self._own_dtype)
+        dtype = self._own_dtype if self.widened else self.dtype
+        like = jax.ShapeDtypeStruct((self.target.structure.size,), dtype)
         with double_precision(bool(jax.config.jax_enable_x64) and not self.widened):
             return jax.make_jaxpr(self._plain)(like)
 
@@ -103,20 +112,44 @@ class Density(eqx.Module):
 def as_density(target: AbstractTarget) -> Density:
     """The density in double precision, or in the fit's own where that cannot be.
 
-    To be used inside ``double_precision(density.widened or already double)``.
+    A part of a program that cannot be widened, such as a callback, may work in either
+    precision. Then the model is traced in double, unless it has arrays that JAX would
+    from then on remember so.
     """
+    plain = Density(target, widened=False)
     if jax.config.jax_enable_x64 or not target.structure.is_continuous:
-        return Density(target, widened=False)
-    density = Density(target, widened=True)
-    with double_precision():
-        point = jax.ShapeDtypeStruct((target.structure.size,), np.float64)
+        return plain
+    choices = [Density(target, widened=True)]
+    if not _has_host_arrays(plain.program().jaxpr, plain.program().consts):
+        choices.append(Density(target, widened=False, traced_in_double=True))
+    for density in choices:
         function = density.value_and_gradient if target.has_gradient else density.value
-        try:
-            out = eqx.filter_eval_shape(function, point)
-        except (CannotWidenError, TypeError, ValueError):
-            return Density(target, widened=False)
-    value = out[0] if target.has_gradient else out
-    return Density(target, widened=value.dtype == np.float64)
+        with density.context():
+            point = jax.ShapeDtypeStruct((target.structure.size,), np.float64)
+            try:
+                out = eqx.filter_eval_shape(function, point)
+            except (TypeError, ValueError):
+                continue
+        if all(leaf.dtype == np.float64 for leaf in jax.tree_util.tree_leaves(out)):
+            return density
+    return plain
+
+
+def _has_host_arrays(jaxpr: Any, consts: Any) -> bool:
+    """Whether a program or one it calls holds arrays that are not JAX's own."""
+    values = list(consts)
+    for equation in jaxpr.eqns:
+        values += [v.val for v in equation.invars if isinstance(v, core.Literal)]
+        if any(_has_host_arrays(*inner) for inner in _inner_programs(equation)):
+            return True
+    return any(np.ndim(v) > 0 and not isinstance(v, jax.Array) for v in values)
+
+
+def _inner_programs(equation: Any) -> list[tuple[Any, Any]]:
+    leaves = jax.tree_util.tree_leaves(
+        list(equation.params.values()), is_leaf=lambda p: _as_program(p) is not None
+    )
+    return [p for p in map(_as_program, leaves) if p is not None]
 
 
 class CannotWidenError(TypeError):
@@ -154,10 +187,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _by_default(equation: Any, inputs: list) -> list:
-    leaves = jax.tree_util.tree_leaves(
-        list(equation.params.values()), is_leaf=lambda p: _as_program(p) is not None
-    )
-    inner = [p for p in map(_as_program, leaves) if p is not None]
+    inner = _inner_programs(equation)
     if len(inner) == 1 and len(inner[0][0].invars) == len(inputs):
         return _evaluate(*inner[0], *inputs)
     name = equation.primitive.name

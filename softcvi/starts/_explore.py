@@ -1,13 +1,12 @@
 """The default start: look near and far, climb, and weigh the places that were found."""
 
-import contextlib
 from typing import Any
 
 import equinox as eqx
 from jaxtyping import PRNGKeyArray
 
 from softcvi.starts._base import AbstractStart, StartReport
-from softcvi.starts._double import Density, as_density, double_precision
+from softcvi.starts._double import Density, as_density
 from softcvi.starts._laplace import Laplace
 from softcvi.starts._newton import LocalNormal, newton_path
 from softcvi.starts._search import SCALES, Search
@@ -53,7 +52,7 @@ class Explore(AbstractStart):
         if target.structure.size > _SEARCH_DIM:
             return Laplace().find(key, target)
         density = as_density(target)
-        with double_precision() if density.widened else contextlib.nullcontext():
+        with density.context():
             modes, search = Search(key, density, self.paths, self.scales).run()
         if not modes:
             words = "no path reached a finite density: start-up by label ESS"

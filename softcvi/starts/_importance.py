@@ -5,7 +5,6 @@ shared among its parts in proportion to their densities (Cappe et al., 2008), so
 modes which overlap share the mass between them and their evidences add up.
 """
 
-import math
 from collections.abc import Callable, Sequence
 
 import equinox as eqx
@@ -14,64 +13,22 @@ from jaxtyping import Float
 
 from softcvi.posterior import psis
 from softcvi.starts._base import Moments
+from softcvi.starts._proposal import TMixture, factor_of, log_sum
 
 _ROUNDS = 8
-_DF = 7.0
-_JITTER = 1e-10
 _GOOD_SHARE = 0.7
+# Change of both evidence and effective share at which further rounds change nothing.
+_SETTLED = 0.03
 # Every part keeps some draws, however small it seems: its estimate may be wrong.
 _EVEN_SHARE = 0.3
+# Share of effective draws below which weighted draws have better moments than the
+# proposal, if there are so many effective draws for each parameter.
+_FAR_OFF = 0.5
+_PER_PARAMETER = 10
 # Share of the mass below which a mode is dropped.
 _NEGLIGIBLE = 1e-4
 
 LogDensity = Callable[[Float[np.ndarray, "n d"]], Float[np.ndarray, " n"]]
-
-
-class TMixture(eqx.Module):
-    """A mixture of multivariate t densities.
-
-    Attributes:
-        log_weights: Log weights, which sum to one.
-        means: Centres.
-        factors: Cholesky factors of the covariances of the normals that the t widen.
-        df: Degrees of freedom.
-    """
-
-    log_weights: Float[np.ndarray, " k"]
-    means: Float[np.ndarray, "k d"]
-    factors: Float[np.ndarray, "k d d"]
-    df: float = _DF
-
-    def draw(
-        self, rng: np.random.Generator, n: int
-    ) -> tuple[Float[np.ndarray, "n d"], np.ndarray]:
-        """Draws, and which part each is from; the numbers of draws are not random."""
-        shares = np.cumsum(np.exp(self.log_weights))
-        part = np.searchsorted(shares / shares[-1], (np.arange(n) + 0.5) / n)
-        part = np.minimum(part, len(self.means) - 1)
-        dim = self.means.shape[1]
-        t = rng.normal(size=(n, dim))
-        t = t / np.sqrt(rng.chisquare(self.df, size=(n, 1)) / self.df)
-        draws = np.empty((n, dim))
-        for k, factor in enumerate(self.factors):
-            own = part == k
-            draws[own] = self.means[k] + t[own] @ factor.T
-        return draws, part
-
-    def log_parts(self, x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n k"]:
-        """Weighted log density of every part."""
-        dim, df = self.means.shape[1], self.df
-        constant = math.lgamma((df + dim) / 2) - math.lgamma(df / 2)
-        constant -= 0.5 * dim * math.log(df * math.pi)
-        columns = []
-        for weight, mean, factor in zip(
-            self.log_weights, self.means, self.factors, strict=True
-        ):
-            z = np.linalg.solve(factor, (x - mean).T)
-            log_det = np.sum(np.log(np.diagonal(factor)))
-            tail = -0.5 * (df + dim) * np.log1p(np.sum(z**2, axis=0) / df)
-            columns.append(weight + constant - log_det + tail)
-        return np.stack(columns, axis=1)
 
 
 class Fitted(eqx.Module):
@@ -126,7 +83,7 @@ def adapt(
     weights = np.full(count, 1 / count)
     if logits is not None:
         weights = _normalised(np.asarray(logits, np.float64))
-    best = None
+    best = last = None
     for _ in range(_ROUNDS):
         mixed = (1 - _EVEN_SHARE) * weights + _EVEN_SHARE / count
         proposal = TMixture(
@@ -134,9 +91,8 @@ def adapt(
         )
         draws, part = proposal.draw(rng, n)
         log_p = np.asarray(log_density(draws), np.float64)
-        log_parts = proposal.log_parts(draws)
-        top = np.max(log_parts, axis=1, keepdims=True)
-        log_mix = top[:, 0] + np.log(np.sum(np.exp(log_parts - top), axis=1))
+        log_parts = proposal.log_parts(proposal.squares(draws))
+        log_mix = log_sum(log_parts)
         shared = np.exp(log_parts - log_mix[:, None])
         ratios = np.where(np.isfinite(log_p), log_p - log_mix, -np.inf)
         if not np.any(np.isfinite(ratios)):
@@ -147,12 +103,18 @@ def adapt(
         log_evidence = _log_mean(ratios)
         if best is None or log_evidence - 2 * error > best.score:
             found = [
-                _moments(k, proposal, covariances, draws, part, ratios, shared)
+                _moments(k, proposal, covariances, draws, part, log_weights, shared)
                 for k in range(count)
             ]
+            found = [_with_mass(mode, log_evidence) for mode in found]
             best = Fitted(tuple(found), proposal, ess_share, log_evidence, error)
-        if ess_share > _GOOD_SHARE:
+        if ess_share > _GOOD_SHARE or (
+            last is not None
+            and abs(ess_share - last[0]) < _SETTLED * ess_share
+            and abs(log_evidence - last[1]) < _SETTLED
+        ):
             break
+        last = ess_share, log_evidence
         tempered = _tempered(ratios, needed=min(0.5, 4.0 * (dim + 5) * count / n) * n)
         weights = _normalised(ratios) @ shared
         means, covariances = _moved(means, covariances, draws, tempered, shared)
@@ -176,24 +138,43 @@ def worth_keeping(fitted: Fitted) -> tuple[Moments, ...]:
     return tuple(fitted.modes[i] for i in sorted(mass, key=lambda i: -mass[i]))
 
 
-def _moments(k, proposal, covariances, draws, part, ratios, shared) -> Moments:
-    """Qualities of one part: of the moments it had when these draws were made."""
+def _moments(k, proposal, covariances, draws, part, log_weights, shared) -> Moments:
+    """Qualities of one part: of the moments it had when these draws were made.
+
+    Its log evidence is that of its share of the whole. Smoothed weights make it, as one
+    large weight must not decide which mode has the most mass.
+    """
     own = part == k
-    log_weights, khat = psis(ratios[own])
-    n = np.sum(own)
-    mass = np.exp(ratios - np.max(ratios)) * shared[:, k]
-    mean = np.mean(mass)
-    if not mean > 0:
-        return Moments(proposal.means[k], covariances[k], log_evidence=-np.inf)
+    own_weights, khat = psis(log_weights[own])
+    n, dim = np.sum(own), draws.shape[1]
+    mass = np.exp(log_weights) * shared[:, k]
+    total = np.sum(mass)
+    mean, covariance = proposal.means[k], covariances[k]
+    if not total > 0:
+        return Moments(mean, covariance)
+    ess_share = float(1 / np.sum(np.exp(2 * own_weights)) / n)
+    # Weighted draws know the moments better than a proposal that is far off.
+    if ess_share < _FAR_OFF and total**2 / np.sum(mass**2) > _PER_PARAMETER * dim:
+        mean = mass @ draws / total
+        centred = draws - mean
+        weighted = (mass[:, None] * centred).T @ centred / total
+        covariance = weighted if _positive(weighted) else covariance
     return Moments(
-        mean=proposal.means[k],
-        covariance=covariances[k],
+        mean=mean,
+        covariance=covariance,
         khat=khat,
-        ess_share=float(1 / np.sum(np.exp(2 * log_weights)) / n),
-        log_evidence=float(np.log(mean) + np.max(ratios)),
+        ess_share=ess_share,
+        log_evidence=float(np.log(total)),
         departure=_departure(draws, mass),
-        log_evidence_error=float(np.std(mass) / np.sqrt(len(mass)) / mean),
+        log_evidence_error=float(np.std(mass) * np.sqrt(len(mass)) / total),
     )
+
+
+def _with_mass(mode: Moments, log_evidence: float) -> Moments:
+    if mode.log_evidence is None:
+        return mode
+    share = mode.log_evidence
+    return eqx.tree_at(lambda m: m.log_evidence, mode, share + log_evidence)
 
 
 def _moved(means, covariances, draws, weights, shared):
@@ -221,17 +202,6 @@ def _departure(draws: np.ndarray, weights: np.ndarray) -> float:
         z = centred / np.sqrt(weights @ centred**2)
     skewness, excess = weights @ z**3, weights @ z**4 - 3.0
     return float(max(np.max(np.abs(skewness)), 0.5 * np.max(excess)))
-
-
-def factor_of(covariance: Float[np.ndarray, "d d"]) -> Float[np.ndarray, "d d"]:
-    """Cholesky factor, with what it takes added to the diagonal."""
-    diagonal = np.diag(np.diagonal(covariance))
-    for jitter in (_JITTER, 1e-8, 1e-6, 1e-4):
-        try:
-            return np.linalg.cholesky(covariance + jitter * diagonal)
-        except np.linalg.LinAlgError:
-            continue
-    return np.sqrt(np.abs(diagonal) + np.finfo(float).tiny)
 
 
 def _tempered(ratios: np.ndarray, needed: float) -> np.ndarray:

@@ -7,7 +7,6 @@ still more parameters the covariance is a diagonal and the directions in which t
 posterior is widest.
 """
 
-import contextlib
 import functools
 import math
 from typing import Any
@@ -24,7 +23,7 @@ from softcvi._compile import rarely_run
 from softcvi.starts._base import AbstractStart, Moments, SearchEvidence, StartReport
 from softcvi.starts._cost import cost_of
 from softcvi.starts._curvature import low_rank_moments
-from softcvi.starts._double import Density, as_density, double_precision
+from softcvi.starts._double import Density, as_density
 from softcvi.starts._launch import candidates, far_starts, first_finite, own_starts
 from softcvi.starts._modes import DIP
 from softcvi.starts._tempered import Evaluator
@@ -66,7 +65,7 @@ class Laplace(AbstractStart):
         density = as_density(target)
         rng, size = numpy_generator(key), target.structure.size
         own = own_starts(key, target, candidates(_STARTS // 2))
-        with double_precision() if density.widened else contextlib.nullcontext():
+        with density.context():
             log_density = Evaluator(density, _POINTS)
             far = far_starts(rng, _SCALES, size, candidates(_STARTS // 2))
             starts = [first_finite(x, _STARTS // 2, log_density) for x in (own, far)]

@@ -1,16 +1,18 @@
 """Where climbs begin: near, far, and around what was found already."""
 
+import functools
 from collections.abc import Sequence
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from softcvi._compile import rarely_run
 from softcvi.starts._double import double_precision
-from softcvi.starts._importance import LogDensity, factor_of
+from softcvi.starts._importance import LogDensity
 from softcvi.starts._modes import Ends
+from softcvi.starts._proposal import factor_of
 from softcvi.targets import AbstractTarget
 
 # Distances from a known place, in its own standard deviations.
@@ -31,7 +33,7 @@ def own_starts(
     return np.asarray(points, np.float64)
 
 
-@eqx.filter_jit
+@functools.partial(rarely_run, effort=0)
 def _own_starts(keys: PRNGKeyArray, target: AbstractTarget) -> Float[Array, "n d"]:
     ravel = target.structure.ravel
     return jax.vmap(lambda k: ravel(target.initial_particle(k)))(keys)

@@ -6,7 +6,8 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
-from softcvi.starts._importance import Fitted, LogDensity, TMixture
+from softcvi.starts._importance import Fitted, LogDensity
+from softcvi.starts._proposal import TMixture, log_sum
 
 _DF = 3.0
 # Widths of the look, in those of the places, with shares of the draws.
@@ -54,12 +55,20 @@ def look_around(
     )
     draws, _ = proposal.draw(rng, n)
     log_p = np.asarray(log_density(draws), np.float64)
-    score = log_p - fitted.log_evidence - _log_sum(known.log_parts(draws))
-    score = np.where(np.isfinite(log_p), score, -np.inf)
-    ratios = np.where(
-        np.isfinite(log_p), log_p - _log_sum(proposal.log_parts(draws)), 0
+    log_p = np.where(np.isfinite(log_p), log_p, -np.inf)
+    if not np.any(np.isfinite(log_p)):
+        return Look(np.empty((0, draws.shape[1])), 0.0, None, None)
+    squares = known.squares(draws)
+    score = log_p - fitted.log_evidence - log_sum(known.log_parts(squares))
+    wide = TMixture(known.log_weights, known.means, known.factors, _DF)
+    log_q = log_sum(
+        np.concatenate(
+            [wide.log_parts(squares, w) + math.log(share) for w, share in _WIDTHS],
+            axis=1,
+        )
     )
-    weights = np.where(np.isfinite(log_p), np.exp(ratios - np.max(ratios)), 0.0)
+    ratios = log_p - log_q
+    weights = np.exp(ratios - np.max(ratios))
     is_suspect = score > _SUSPICIOUS
     own = np.where(is_suspect, weights, 0.0)
     total = np.sum(own)
@@ -122,8 +131,3 @@ def smallest_feature(n: int, dim: int) -> float | None:
         if draws * math.exp(min(log_hit, 0.0)) >= 3.0:
             found = float(ratio)
     return found
-
-
-def _log_sum(log_parts: np.ndarray) -> np.ndarray:
-    top = np.max(log_parts, axis=1)
-    return top + np.log(np.sum(np.exp(log_parts - top[:, None]), axis=1))

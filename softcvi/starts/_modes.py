@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from softcvi.starts._importance import LogDensity, factor_of
+from softcvi.starts._importance import LogDensity
+from softcvi.starts._proposal import factor_of
 
 _RIDGE_POINTS = 33
 _LINE_POINTS = 17

@@ -40,7 +40,7 @@ SCALES = (1.0, 3.0, 10.0, 30.0, 100.0)
 # Elementary operations that the search may take: about a second on two cores if there
 # is one place, and several where there are many.
 _BUDGET = 4e8
-_BUDGET_OF_MANY = 4e9
+_BUDGET_OF_MANY = 1.5e10
 _PATHS = (32, 64)
 _PATHS_OF_MANY = (64, 1024)
 _ITERATIONS = 20
@@ -51,8 +51,10 @@ _STARTS_PER_PLACE = 20
 # A mixture with so large a share of effective draws is the posterior.
 _EXPLAINED = 0.6
 _LOOKS = 3
+# Ends of a place that may be parts of their own.
+_PARTS = 3
 # Share of effective draws below which a tempered population is tried instead.
-_POOR = 0.02
+_POOR = 0.003
 _POPULATION = 1000
 # Share of the mass outside what is known for which a part is added.
 _WORTH_A_PART = 0.02
@@ -177,7 +179,9 @@ class Search:
         best = self._fit_of([m[:1] for m in self._members()])
         # A narrow place inside a wide one is no place of its own by the density on
         # the line between them, but two normals explain what one cannot.
-        parts = [m[i : i + 1] for m in self._members() for i in range(min(2, len(m)))]
+        parts = [
+            m[i : i + 1] for m in self._members() for i in range(min(_PARTS, len(m)))
+        ]
         if len(parts) > self.ends.num_places:
             by_parts = self._fit_of(parts)
             best = by_parts if _is_better(by_parts, best) else best
@@ -187,9 +191,10 @@ class Search:
         """Places that a ridge connects as one, and bent ones as wide as their ends."""
         assert self.ends is not None
         if self.ends.num_places > 1:
+            before = self.ends.num_places
             self.ends = join_by_ridges(self.ends, self._heights, _BATCH)
-            joined = self._fit_of([m[:1] for m in self._members()])
-            best = joined if joined.score > best.score - _SMALL_GAIN else best
+            if self.ends.num_places < before:
+                best = self._fit_of([m[:1] for m in self._members()])
         if any(len(m) > 2 for m in self._members()):
             whole = self._fit_of(self._members())
             best = whole if whole.score > best.score + _SMALL_GAIN else best

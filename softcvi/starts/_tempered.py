@@ -5,7 +5,6 @@ several scales. Particles move by differences of other particles (ter Braak, 200
 which adapts steps to the population, however many modes it has.
 """
 
-import contextlib
 import math
 
 import equinox as eqx
@@ -17,15 +16,10 @@ from scipy.sparse.csgraph import connected_components
 
 from softcvi._compile import rarely_run
 from softcvi.starts._base import AbstractStart, SearchEvidence, StartReport
-from softcvi.starts._double import Density, as_density, double_precision
-from softcvi.starts._importance import (
-    Fitted,
-    LogDensity,
-    TMixture,
-    adapt,
-    worth_keeping,
-)
+from softcvi.starts._double import Density, as_density
+from softcvi.starts._importance import Fitted, LogDensity, adapt, worth_keeping
 from softcvi.starts._launch import own_starts
+from softcvi.starts._proposal import TMixture
 from softcvi.targets import AbstractTarget
 from softcvi.targets._numpy_random import numpy_generator
 
@@ -65,7 +59,7 @@ class Tempered(AbstractStart):
         density = as_density(target)
         rng = numpy_generator(key)
         own = own_starts(key, target, self.particles)
-        with double_precision() if density.widened else contextlib.nullcontext():
+        with density.context():
             evaluate = Evaluator(density, 2 * self.particles)
             fitted = temper(rng, evaluate, own, self.particles)
         if fitted is None:
@@ -128,7 +122,7 @@ def temper(
     if started is None:
         return None
     wide, x, log_p = started
-    log_q = _log_density_of(wide, x)
+    log_q = wide.log_density(x)
     power = 0.0
     for _ in range(_MAX_STAGES):
         step = _largest_step(log_p - log_q, 1.0 - power)
@@ -172,12 +166,6 @@ def _population(rng, log_density, own, n):
     return None
 
 
-def _log_density_of(wide: TMixture, x: np.ndarray) -> np.ndarray:
-    parts = wide.log_parts(x)
-    top = np.max(parts, axis=1)
-    return top + np.log(np.sum(np.exp(parts - top[:, None]), axis=1))
-
-
 def _largest_step(ratios: np.ndarray, left: float) -> float:
     """The largest step of the power that leaves half of the particles effective."""
 
@@ -212,7 +200,7 @@ def _moved(rng, log_density, wide, power, x, log_p, log_q):
     noise = 1e-3 * np.std(x, axis=0) * rng.normal(size=x.shape)
     proposed = x + size * (x[one] - x[other]) + noise
     new_p = np.asarray(log_density(proposed))
-    new_q = _log_density_of(wide, proposed)
+    new_q = wide.log_density(proposed)
     gain = power * (new_p - log_p) + (1 - power) * (new_q - log_q)
     accepted = np.isfinite(new_p) & (np.log(rng.uniform(size=n)) < gain)
     return (

@@ -1,0 +1,90 @@
+"""Mixtures of t densities, to draw from and to weigh by."""
+
+import math
+
+import equinox as eqx
+import numpy as np
+import scipy.linalg
+from jaxtyping import Float
+
+_DF = 7.0
+_JITTER = 1e-10
+
+
+class TMixture(eqx.Module):
+    """A mixture of multivariate t densities.
+
+    Attributes:
+        log_weights: Log weights, which sum to one.
+        means: Centres.
+        factors: Cholesky factors of the covariances of the normals that the t widen.
+        df: Degrees of freedom.
+    """
+
+    log_weights: Float[np.ndarray, " k"]
+    means: Float[np.ndarray, "k d"]
+    factors: Float[np.ndarray, "k d d"]
+    df: float = _DF
+
+    def draw(
+        self, rng: np.random.Generator, n: int
+    ) -> tuple[Float[np.ndarray, "n d"], np.ndarray]:
+        """Draws, and which part each is from; the numbers of draws are not random."""
+        shares = np.cumsum(np.exp(self.log_weights))
+        part = np.searchsorted(shares / shares[-1], (np.arange(n) + 0.5) / n)
+        part = np.minimum(part, len(self.means) - 1)
+        dim = self.means.shape[1]
+        t = rng.normal(size=(n, dim))
+        t = t / np.sqrt(rng.chisquare(self.df, size=(n, 1)) / self.df)
+        draws = np.empty((n, dim))
+        for k, factor in enumerate(self.factors):
+            own = part == k
+            draws[own] = self.means[k] + t[own] @ factor.T
+        return draws, part
+
+    def squares(self, x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n k"]:
+        """Squared distances from every centre, in the units of its factor."""
+        eye = np.eye(self.means.shape[1])
+        columns = []
+        for mean, factor in zip(self.means, self.factors, strict=True):
+            inverse = scipy.linalg.solve_triangular(factor, eye, lower=True)
+            columns.append(np.sum(((x - mean) @ inverse.T) ** 2, axis=1))
+        return np.stack(columns, axis=1)
+
+    def log_parts(
+        self, squares: Float[np.ndarray, "n k"], width: float = 1.0
+    ) -> Float[np.ndarray, "n k"]:
+        """Weighted log density of every part.
+
+        Args:
+            squares: Squared distances from the centres.
+            width: Factor by which every part is widened.
+        """
+        dim, df = self.means.shape[1], self.df
+        constant = math.lgamma((df + dim) / 2) - math.lgamma(df / 2)
+        constant -= 0.5 * dim * math.log(df * math.pi) + dim * math.log(width)
+        diagonals = np.diagonal(self.factors, axis1=1, axis2=2)
+        log_dets = np.sum(np.log(diagonals), axis=1)
+        tails = -0.5 * (df + dim) * np.log1p(squares / (width**2 * df))
+        return self.log_weights + constant - log_dets + tails
+
+    def log_density(self, x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
+        """Log density of the mixture."""
+        return log_sum(self.log_parts(self.squares(x)))
+
+
+def log_sum(log_parts: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " n"]:
+    """Log of the sum over the parts."""
+    top = np.max(log_parts, axis=1)
+    return top + np.log(np.sum(np.exp(log_parts - top[:, None]), axis=1))
+
+
+def factor_of(covariance: Float[np.ndarray, "d d"]) -> Float[np.ndarray, "d d"]:
+    """Cholesky factor, with what it takes added to the diagonal."""
+    diagonal = np.diag(np.diagonal(covariance))
+    for jitter in (_JITTER, 1e-8, 1e-6, 1e-4):
+        try:
+            return np.linalg.cholesky(covariance + jitter * diagonal)
+        except np.linalg.LinAlgError:
+            continue
+    return np.sqrt(np.abs(diagonal) + np.finfo(float).tiny)

@@ -1,0 +1,171 @@
+"""The default start finds what is far, what is narrow, and counts what it saw."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import softcvi
+from softcvi.starts import Explore
+
+KEY = jax.random.key(0)
+
+
+def normals(x, observed):
+    """A mixture of isotropic normals: centres, weights and standard deviations."""
+    centres, weights, sds = observed
+    parts = -0.5 * jnp.sum((x - centres) ** 2, axis=-1) / sds**2
+    return jax.nn.logsumexp(parts + jnp.log(weights) - x.size * jnp.log(sds))
+
+
+def mixture_target(centres, weights, sds):
+    arrays = tuple(jnp.asarray(a, jnp.float32) for a in (centres, weights, sds))
+    return softcvi.DensityTarget(
+        normals, jnp.zeros(arrays[0].shape[1]), observed=arrays
+    )
+
+
+def target_of(log_prob, dim=2):
+    return softcvi.DensityTarget(log_prob, jnp.zeros(dim))
+
+
+def weights_of(report):
+    evidence = np.array([mode.log_evidence for mode in report.modes])
+    return np.exp(evidence - np.logaddexp.reduce(evidence))
+
+
+@pytest.mark.parametrize("distance", [10.0, 30.0, 100.0])
+@pytest.mark.parametrize("dim", [2, 10])
+def test_a_mode_far_from_the_one_at_the_origin_is_found(dim, distance):
+    direction = np.random.default_rng(dim).normal(size=dim)
+    far = distance * direction / np.linalg.norm(direction)
+    target = mixture_target([np.zeros(dim), far], [0.6, 0.4], [1.0, 1.0])
+    report = Explore().find(KEY, target)
+    assert report.search.num_places == len(report.modes) == 2
+    # Weights are known to two per cent from the draws of the start.
+    np.testing.assert_allclose(weights_of(report), [0.6, 0.4], atol=0.05)
+    for mode, centre in zip(report.modes, (np.zeros(dim), far), strict=True):
+        np.testing.assert_allclose(mode.mean, centre, atol=0.2)
+        np.testing.assert_allclose(mode.deviations, 1.0, rtol=0.15)
+
+
+@pytest.mark.slow
+def test_forty_normals_are_all_found():
+    centres = np.random.default_rng(5).uniform(-40, 40, size=(40, 2))
+    target = mixture_target(centres, np.full(40, 1 / 40), np.ones(40))
+    report = Explore().find(KEY, target)
+    means = np.stack([mode.mean for mode in report.modes])
+    spread = np.stack([mode.deviations for mode in report.modes])
+    # Normals that overlap may be one mode, which is then as wide as both.
+    z = np.abs(centres[:, None] - means) / spread
+    assert np.all(np.min(np.max(z, axis=-1), axis=1) < 3.0)
+    assert report.search.missing_mass < 0.02
+    assert weights_of(report).min() > 0.015
+
+
+@pytest.mark.parametrize(("dim", "ratio"), [(2, 0.02), (5, 0.1)])
+def test_a_narrow_spike_in_a_wide_slab_is_weighed_with_it(dim, ratio):
+    target = mixture_target(
+        [np.zeros(dim), np.full(dim, 0.5)], [0.3, 0.7], [1.0, ratio]
+    )
+    report = Explore().find(KEY, target)
+    assert len(report.modes) == 2
+    np.testing.assert_allclose(weights_of(report), [0.7, 0.3], atol=0.05)
+    widths = [float(np.mean(mode.deviations)) for mode in report.modes]
+    np.testing.assert_allclose(widths, [ratio, 1.0], rtol=0.15)
+    assert report.search.smallest_feature < 2 * ratio
+
+
+def test_a_wide_part_around_a_spike_has_no_mode_and_is_found():
+    target = mixture_target([[0.0, 0.0], [0.0, 0.0]], [0.3, 0.7], [1.0, 0.02])
+    report = Explore().find(KEY, target)
+    np.testing.assert_allclose(weights_of(report), [0.7, 0.3], atol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("log_prob", "mean", "sd"),
+    [
+        (lambda x: -0.5 * jnp.sum((x - 1e4) ** 2), 1e4, 1.0),
+        # Three times a gamma variable with shape 3, moved to 50.
+        (
+            lambda x: jnp.sum(
+                jnp.where(x > 50, 2 * jnp.log(x - 50) - (x - 50) / 3, -jnp.inf)
+            ),
+            59.0,
+            3 * 3**0.5,
+        ),
+    ],
+    ids=["far", "bounded"],
+)
+def test_raw_units_far_from_the_origin(log_prob, mean, sd):
+    mode = Explore().find(KEY, target_of(log_prob)).modes[0]
+    np.testing.assert_allclose(mode.mean, mean, atol=0.3 * sd)
+    np.testing.assert_allclose(mode.deviations, sd, rtol=0.3)
+
+
+@pytest.mark.parametrize(
+    ("log_prob", "dim"),
+    [
+        (lambda x: -0.5 * ((jnp.linalg.norm(x) - 20) / 0.5) ** 2, 2),
+        (
+            lambda x: (
+                -0.5 * (x[0] / 3) ** 2
+                - 0.5 * jnp.sum(x[1:] ** 2) * jnp.exp(-x[0])
+                - 1.5 * x[0]
+            ),
+            4,
+        ),
+        (lambda x: -0.5 * x[0] ** 2 - 0.5 * ((x[1] - 3 * x[0] ** 2) / 0.1) ** 2, 2),
+    ],
+    ids=["ring", "funnel", "banana"],
+)
+def test_bent_posteriors_are_one_place(log_prob, dim):
+    report = Explore().find(KEY, target_of(log_prob, dim))
+    assert report.search.num_places == len(report.modes) == 1
+
+
+def test_the_ring_is_as_wide_as_it_is():
+    ring = target_of(lambda x: -0.5 * ((jnp.linalg.norm(x) - 20) / 0.5) ** 2)
+    mode = Explore().find(KEY, ring).modes[0]
+    np.testing.assert_allclose(mode.deviations, 20 / np.sqrt(2), rtol=0.3)
+
+
+def test_two_flat_blocks_without_a_gradient_that_helps():
+    def blocks(x):
+        inside = lambda low, high: jnp.all((x > low) & (x < high))  # noqa: E731
+        return jnp.where(
+            inside(-1.0, 1.0),
+            0.0,
+            jnp.where(inside(4.0, 6.0), jnp.log(3.0), -jnp.inf),
+        )
+
+    report = Explore().find(KEY, target_of(blocks))
+    assert len(report.modes) == 2
+    np.testing.assert_allclose(weights_of(report), [0.75, 0.25], atol=0.1)
+
+
+def test_the_same_key_gives_the_same_report():
+    target = mixture_target([[0.0, 0.0], [9.0, 0.0]], [0.5, 0.5], [1.0, 1.0])
+    one, other = (Explore().find(KEY, target) for _ in range(2))
+    for a, b in zip(one.modes, other.modes, strict=True):
+        np.testing.assert_array_equal(a.mean, b.mean)
+        np.testing.assert_array_equal(a.covariance, b.covariance)
+        assert a.log_evidence == b.log_evidence
+    assert one.search == other.search
+
+
+def test_qualities_that_were_not_measured_are_none():
+    target = target_of(lambda x: -0.5 * jnp.sum(x**2))
+    for start in (jnp.ones(2), jnp.ones((9, 2)), "prior"):
+        report = softcvi.starts.as_start(start, target).find(KEY, target)
+        mode = report.modes[0]
+        assert (mode.khat, mode.ess_share, mode.log_evidence) == (None,) * 3
+        assert report.search is None
+
+
+def test_a_start_of_ones_own_is_taken():
+    target = target_of(lambda x: -0.5 * jnp.sum(x**2))
+    own = softcvi.starts.FromPoint(jnp.ones(2))
+    assert softcvi.starts.as_start(own, target) is own
+    with pytest.raises(ValueError, match="start: unknown 'nowhere'"):
+        softcvi.starts.as_start("nowhere", target)

@@ -1,0 +1,83 @@
+"""Mode and covariance of hundreds and thousands of parameters, and guides for them."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import softcvi
+from softcvi.objectives import NoBlocks
+from softcvi.starts import Explore, suggest
+
+KEY = jax.random.key(0)
+
+
+def check_normal(log_prob, mean, covariance):
+    target = softcvi.DensityTarget(log_prob, jnp.zeros(mean.size))
+    report = Explore().find(KEY, target)
+    mode, sd = report.modes[0], np.sqrt(np.diagonal(covariance))
+    assert len(report.modes) == 1
+    # A normal is known exactly, up to the rounding of data to single precision.
+    np.testing.assert_allclose((mode.mean - mean) / sd, 0.0, atol=1e-2)
+    np.testing.assert_allclose(mode.deviations / sd, 1.0, rtol=1e-2)
+    assert mode.khat is None
+    return report
+
+
+@pytest.mark.parametrize("size", [150, pytest.param(1000, marks=pytest.mark.slow)])
+def test_normals_with_a_large_condition_number(size):
+    rng = np.random.default_rng(0)
+    rotation = np.linalg.qr(rng.normal(size=(size, size)))[0]
+    values = np.geomspace(1.0, 1e3, size)
+    precision, mean = (rotation * values) @ rotation.T, 3 * rng.normal(size=size)
+    report = check_normal(
+        lambda x: -0.5 * (x - mean) @ precision @ (x - mean),
+        mean,
+        (rotation / values) @ rotation.T,
+    )
+    choice = suggest(KEY, report)[0]
+    assert not isinstance(choice.objective.blocks, NoBlocks)
+    draws = choice.guide.sample(KEY)
+    assert draws.shape == (size,)
+
+
+@pytest.mark.slow
+def test_a_random_walk_of_500_steps():
+    rng = np.random.default_rng(1)
+    y = 0.1 * np.cumsum(rng.normal(size=500)) + 0.5 * rng.normal(size=500)
+    difference = np.eye(500) - np.eye(500, k=-1)
+    covariance = np.linalg.inv(difference.T @ difference / 0.01 + np.eye(500) / 0.25)
+
+    def log_prob(x):
+        walk = x[0] ** 2 + jnp.sum(jnp.diff(x) ** 2)
+        return -0.5 * walk / 0.01 - 0.5 * jnp.sum((y - x) ** 2) / 0.25
+
+    check_normal(log_prob, covariance @ (y / 0.25), covariance)
+
+
+def test_two_modes_of_many_parameters_are_told_apart():
+    """Starts lead to either; the weights are those of their Laplace evidence."""
+    centres = np.stack([np.full(120, -3.0), np.full(120, 3.0)])
+
+    def log_prob(x):
+        parts = -0.5 * jnp.sum((x - centres) ** 2, axis=-1)
+        return jax.nn.logsumexp(parts + jnp.log(np.array([0.3, 0.7])))
+
+    report = Explore().find(KEY, softcvi.DensityTarget(log_prob, jnp.zeros(120)))
+    assert len(report.modes) == 2
+    guide = suggest(KEY, report)[0].guide
+    np.testing.assert_allclose(guide.weights, [0.7, 0.3], atol=0.01)
+
+
+def test_too_many_parameters_for_a_matrix():
+    size = 3000
+    sd = np.geomspace(0.1, 10.0, size)
+    target = softcvi.DensityTarget(
+        lambda x: -0.5 * jnp.sum(((x - 1.0) / sd) ** 2), jnp.zeros(size)
+    )
+    report = Explore().find(KEY, target)
+    mode = report.modes[0]
+    assert mode.covariance is None
+    np.testing.assert_allclose((mode.mean - 1.0) / sd, 0.0, atol=0.3)
+    np.testing.assert_allclose(mode.deviations / sd, 1.0, rtol=0.1)
+    assert suggest(KEY, report)[0].guide.sample(KEY).shape == (size,)
