@@ -4,6 +4,7 @@ from softcvi.targets._amortised import AmortisedTarget, MiniBatchTarget
 from softcvi.targets._base import AbstractTarget
 from softcvi.targets._density import DensityTarget
 from softcvi.targets._plate import PlateTarget
+from softcvi.targets._rows import DataTarget
 from softcvi.targets._space import (
     AbstractSpace,
     ModelSpace,
@@ -18,6 +19,7 @@ __all__ = [
     "AbstractSpace",
     "AbstractTarget",
     "AmortisedTarget",
+    "DataTarget",
     "DensityTarget",
     "MiniBatchTarget",
     "ModelSpace",

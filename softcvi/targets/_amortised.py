@@ -132,7 +132,7 @@ class MiniBatchTarget(AbstractTarget):
         self.data = data
         self.batch_size = _checked_batch_size(batch_size, data)
         self.has_gradient = self.structure.is_continuous
-        if self.batch_size < _num_rows(data):
+        if self.batch_size < num_rows(data):
             warnings.warn(
                 "MiniBatchTarget subsamples the data of a global latent: SoftCVI and "
                 "SNIS-fKL posteriors come out too wide. Use "
@@ -143,7 +143,7 @@ class MiniBatchTarget(AbstractTarget):
     def log_density(self, particle: PyTree, data: Any = None) -> Scalar:
         x, log_det = self.space.to_model_and_log_det(particle)
         batch = self.data if data is None else data
-        scale = _num_rows(self.data) / _num_rows(batch)
+        scale = num_rows(self.data) / num_rows(batch)
         prior = as_log_density(self.log_prior(x), "log_prior")
         likelihood = as_log_density(self.log_likelihood(x, batch), "log_likelihood")
         return prior + scale * likelihood + log_det
@@ -152,7 +152,7 @@ class MiniBatchTarget(AbstractTarget):
         return _draw_rows(key, self.data, self.batch_size)
 
 
-def _num_rows(data: PyTree) -> int:
+def num_rows(data: PyTree) -> int:
     return jax.tree_util.tree_leaves(data)[0].shape[0]
 
 
@@ -171,7 +171,7 @@ def _checked_batch_size(batch_size: int, data: PyTree) -> int:
 
 
 def _draw_rows(key: PRNGKeyArray, data: PyTree, batch_size: int) -> PyTree:
-    if batch_size == _num_rows(data):
+    if batch_size == num_rows(data):
         return data  # all of them, each once
-    index = jax.random.randint(key, (batch_size,), 0, _num_rows(data))
+    index = jax.random.randint(key, (batch_size,), 0, num_rows(data))
     return jax.tree_util.tree_map(lambda leaf: leaf[index], data)

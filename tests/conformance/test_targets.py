@@ -47,6 +47,17 @@ def plate(dtype):
     )
 
 
+def rows(dtype):
+    return targets.DataTarget(
+        lambda x: -jnp.sum(x["tau"] ** 2),
+        lambda x, centre: jnp.full(len(centre), -0.1 * jnp.sum((x["mu"] - 3) ** 2)),
+        like(dtype),
+        data=jnp.ones(5, dtype),
+        block=2,
+        space=space(),
+    )
+
+
 CASES = {
     targets.DensityTarget: lambda dtype: targets.DensityTarget(
         log_prob, like(dtype), space=space(), observed=jnp.ones(3, dtype)
@@ -56,6 +67,7 @@ CASES = {
     ),
     targets.MiniBatchTarget: mini_batch,
     targets.PlateTarget: plate,
+    targets.DataTarget: rows,
 }
 
 
