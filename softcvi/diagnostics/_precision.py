@@ -75,14 +75,16 @@ def rounding_at(
     dtype = jnp.result_type(*target.structure.dtypes)
     ends = (jnp.asarray(draws[index], dtype) for index in pick)
     values = np.asarray(_along_lines(target, *ends))
-    spacing = np.asarray(np.spacing(np.abs(values)), np.float64)
+    with np.errstate(invalid="ignore"):  # of infinity; left out below
+        spacing = np.asarray(np.spacing(np.abs(values)), np.float64)
     values = values.astype(np.float64)
     known = np.all(np.isfinite(values), axis=-1)
     if not np.any(known):
         return None
     powers = np.vander(np.linspace(-1.0, 1.0, _POINTS), _PARABOLA + 1)
     # Sums over the points of a line at large log densities lose digits themselves.
-    lines = np.where(known[..., None], values - values[..., :1], 0.0)
+    values = np.where(known[..., None], values, 0.0)  # no infinity minus infinity
+    lines = values - values[..., :1]
     fitted = lines @ np.linalg.pinv(powers).T @ powers.T
     freedom = _POINTS - _PARABOLA - 1
     left = np.sqrt(np.sum((lines - fitted) ** 2, axis=-1) / freedom)
