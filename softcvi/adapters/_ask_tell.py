@@ -2,16 +2,24 @@
 
 import math
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import paramax
 from jaxtyping import PRNGKeyArray, PyTree
 
-from softcvi.adapters._replay import Evaluations, improve, log_prob_rows, softening
+from softcvi.adapters._pending import Pending, packed, unpacked
+from softcvi.adapters._replay import (
+    Evaluations,
+    improve,
+    log_prob_rows,
+    softening,
+    tempered_moments,
+)
+from softcvi.diagnostics import Evidence, Verdict, WeightEvidence, judge
 from softcvi.guides import AbstractGuide
 from softcvi.posterior import ImportanceSample, Posterior, psis
 from softcvi.posterior._importance import log_mean_weight
@@ -26,7 +34,9 @@ class AskTellSession:
 
     Every evaluation is kept and used again in many optimisation steps: points are
     weighed by the mixture of all guides that proposed them, so none is wasted. The
-    length of a fit is a budget of evaluations.
+    length of a fit is a budget of evaluations. Points can be told one by one, in any
+    order and after a restart. While the guide is far from the posterior it is placed at
+    tempered moments of the evaluations, so that it may begin wide.
 
     Args:
         key: Random key.
@@ -79,7 +89,8 @@ class AskTellSession:
         self.learning_rate = suited if learning_rate is None else learning_rate
         self.path = None if path is None else Path(path)
         self._key = key
-        self._pending: list[PyTree] = []
+        self._pending: Pending = {}
+        self._next_id = 0
         self._proposals: list[AbstractGuide] = []
         self._counts: list[int] = []
         like = guide.structure.like
@@ -105,8 +116,43 @@ class AskTellSession:
         """The guide as it is now."""
         return Posterior(self.guide, space=self.space)
 
+    @property
+    def pending(self) -> tuple[int, ...]:
+        """Ids of the points that were asked for and not told yet."""
+        return tuple(self._pending)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Can the weighted evaluations be trusted, at no further cost."""
+        return judge(
+            Evidence(
+                has_gradient=False,
+                dimension=self.guide.structure.size,
+                weights=WeightEvidence.of(self.importance()),
+            )
+        )
+
     def ask(self, n: int) -> PyTree:
         """Points to evaluate, in model coordinates with a leading axis.
+
+        Args:
+            n: How many; the last batch may be smaller if the budget ends.
+        """
+        return self.ask_with_ids(n)[1]
+
+    def points_of(self, ids: Sequence[int]) -> PyTree:
+        """Pending points in model coordinates, for example after a restart.
+
+        Args:
+            ids: Some of ``pending``.
+        """
+        particles = [self._pending[i][1] for i in ids]
+        joined = jax.tree_util.tree_map(lambda *parts: np.stack(parts), *particles)
+        x = jax.vmap(self.space.to_model)(joined)
+        return jax.tree_util.tree_map(np.asarray, x)
+
+    def ask_with_ids(self, n: int) -> tuple[tuple[int, ...], PyTree]:
+        """Points to evaluate, with a number each by which they can be told one by one.
 
         Args:
             n: How many; the last batch may be smaller if the budget ends.
@@ -121,27 +167,46 @@ class AskTellSession:
             )
         number = self.evaluations + self._num_pending()
         keys = jax.random.split(jax.random.fold_in(self._key, 2 * number), n)
-        points = jax.vmap(paramax.unwrap(self.guide).sample)(keys)
-        self._pending.append(jax.tree_util.tree_map(np.asarray, points))
-        x = jax.vmap(self.space.to_model)(points)
-        return jax.tree_util.tree_map(np.asarray, x)
+        points = jax.vmap(self.guide.sample)(keys)
+        points = jax.tree_util.tree_map(np.asarray, points)
+        if not self._proposals or self._proposals[-1] is not self.guide:
+            self._proposals.append(self.guide)
+            self._counts.append(0)
+        ids = tuple(range(self._next_id, self._next_id + n))
+        self._next_id += n
+        for row, i in enumerate(ids):
+            one = jax.tree_util.tree_map(lambda leaf, row=row: leaf[row], points)
+            self._pending[i] = (len(self._proposals) - 1, one)
+        self._save()
+        return ids, self.points_of(ids)
 
-    def tell(self, log_density: Any) -> None:
-        """Hand in the log densities of all points asked for, and improve the guide.
+    def tell(self, log_density: Any, ids: Sequence[int] | None = None) -> None:
+        """Hand in log densities of points asked for, and improve the guide.
 
         Args:
-            log_density: One number per point, in the order asked; unnormalised, in
-                model coordinates. NaN and minus infinity mean no density there.
+            log_density: One number per point; unnormalised, in model coordinates. NaN
+                and minus infinity mean no density there.
+            ids: Which points, some of ``pending``; all of them by default, in the
+                order asked.
         """
+        ids = self.pending if ids is None else tuple(int(i) for i in ids)
         values = np.atleast_1d(np.asarray(log_density, np.float64))
-        if values.shape != (self._num_pending(),):
+        if values.shape != (len(ids),):
             raise ValueError(
-                f"log_density: {self._num_pending()} points are pending, but the array "
-                f"has shape {values.shape}. Give one number per point asked for."
+                f"log_density: {len(ids)} points are pending, but the array "
+                f"has shape {values.shape}. Give one number per point asked for, or "
+                "say which with ids."
+            )
+        unknown = [i for i in ids if i not in self._pending]
+        if unknown or len(set(ids)) < len(ids):
+            raise ValueError(
+                f"ids: {unknown or list(ids)} are not pending, or told twice; pending "
+                f"are {list(self.pending)}."
             )
         rows = slice(self.evaluations, self.evaluations + values.size)
+        told = [self._pending.pop(i) for i in ids]
         joined = jax.tree_util.tree_map(
-            lambda *parts: np.concatenate(parts), *self._pending
+            lambda *parts: np.stack(parts), *[particle for _, particle in told]
         )
         jax.tree_util.tree_map(
             lambda buffer, part: buffer.__setitem__(rows, part), self._points, joined
@@ -149,9 +214,8 @@ class AskTellSession:
         log_det = jax.vmap(lambda u: self.space.to_model_and_log_det(u)[1])(joined)
         values = np.where(np.isfinite(values), values, -np.inf)
         self._log_p[rows] = values + np.asarray(log_det, np.float64)
-        self._pending = []
-        self._proposals.append(self.guide)
-        self._counts.append(values.size)
+        for proposal, _ in told:
+            self._counts[proposal] += 1
         self._save()
         self._improve()
         self._save()
@@ -174,13 +238,14 @@ class AskTellSession:
         )
 
     def _num_pending(self) -> int:
-        leaves = [jax.tree_util.tree_leaves(points)[0] for points in self._pending]
-        return sum(leaf.shape[0] for leaf in leaves)
+        return len(self._pending)
 
     def _log_proposal(self) -> np.ndarray:
         """Log density of the mixture of all proposals, weighted by their counts."""
         total = np.full(self.budget, -np.inf)
         for guide, count in zip(self._proposals, self._counts, strict=True):
+            if not count:
+                continue
             row = np.asarray(log_prob_rows(guide, self._points), np.float64)
             total = np.logaddexp(total, row + math.log(count / self.evaluations))
         return total
@@ -188,6 +253,7 @@ class AskTellSession:
     def _improve(self) -> None:
         n = self.evaluations
         log_proposal = self._log_proposal()
+        self.guide = self._nearer(self._log_p[:n] - log_proposal[:n])
         temperature = softening(
             self._log_p[:n] - self.alpha * log_proposal[:n], _ESS_SHARE
         )
@@ -208,6 +274,21 @@ class AskTellSession:
             temperature=jnp.asarray(temperature, float),
         )
 
+    def _nearer(self, log_weights: np.ndarray) -> AbstractGuide:
+        """The guide at tempered moments of the evaluations, while it is far away."""
+        if not self.guide.can_be_matched:
+            return self.guide
+        used = jax.tree_util.tree_map(
+            lambda leaf: leaf[: len(log_weights)], self._points
+        )
+        vectors = jax.vmap(self.guide.structure.ravel)(used)
+        moments = tempered_moments(log_weights, np.asarray(vectors, np.float64))
+        if moments is None:
+            return self.guide
+        mean, covariance = moments
+        moved = self.guide.matched(jnp.asarray(mean), jnp.asarray(covariance))
+        return self.guide if moved is None else moved
+
     def _save(self) -> None:
         if self.path is None:
             return
@@ -219,8 +300,9 @@ class AskTellSession:
             "counts": np.asarray(self._counts),
             "points": jax.tree_util.tree_map(lambda leaf: leaf[:n], self._points),
             "log_p": self._log_p[:n],
+            **packed(self._pending),
         }
-        write(self.path, parts, {"evaluations": n})
+        write(self.path, parts, {"evaluations": n, "next_id": self._next_id})
 
     def _restore(self, path: Path) -> None:
         parts, facts = read(path)
@@ -241,3 +323,7 @@ class AskTellSession:
             parts["points"],
         )
         self._log_p[:n] = np.asarray(parts["log_p"])
+        if "pending" not in parts:
+            return  # a file of a version that did not keep them
+        self._next_id = int(facts["next_id"])
+        self._pending = unpacked(parts)

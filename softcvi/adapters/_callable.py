@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from concurrent.futures import Executor
 from typing import Any
 
 import equinox as eqx
@@ -10,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray, PyTree, Scalar
 
+from softcvi.adapters._executor import Parallel
 from softcvi.targets import AbstractSpace, AbstractTarget, ModelSpace, Structure
 
 
@@ -19,6 +21,8 @@ class CallbackTarget(AbstractTarget):
     Attributes:
         fn: Function of NumPy arrays.
         vectorized: Whether ``fn`` takes all particles at once.
+        parallel: How particles are evaluated side by side, None for one by one.
+        failures: Evaluations on an executor that failed, counted by kind.
 
     Example:
         >>> import numpy as np
@@ -36,6 +40,11 @@ class CallbackTarget(AbstractTarget):
     initial: Callable | None = eqx.field(static=True)
     sizes: tuple[tuple[str, int], ...] = eqx.field(static=True)
     has_gradient: bool = eqx.field(static=True, default=False)
+    parallel: Parallel | None = eqx.field(static=True, default=None)
+
+    @property
+    def failures(self) -> dict[str, int]:
+        return {} if self.parallel is None else dict(self.parallel.failures)
 
     def log_density(self, particle: PyTree, data: Any = None) -> Scalar:
         x, log_det = self.space.to_model_and_log_det(particle)
@@ -51,7 +60,9 @@ class CallbackTarget(AbstractTarget):
 
     def _call(self, x: PyTree) -> Array:
         dtype = jnp.result_type(float)
-        host = _HostFunction(self.fn, self.vectorized, x, np.dtype(dtype))
+        host = _HostFunction(
+            self.fn, self.vectorized, self.parallel, x, np.dtype(dtype)
+        )
         out = jax.ShapeDtypeStruct((), dtype)
         return jax.pure_callback(host, out, x, vmap_method="broadcast_all")
 
@@ -59,10 +70,18 @@ class CallbackTarget(AbstractTarget):
 class _HostFunction:
     """Calls the user's function on a batch, whatever axes JAX has put in front."""
 
-    def __init__(self, fn: Callable, vectorized: bool, one: PyTree, dtype: np.dtype):
+    def __init__(
+        self,
+        fn: Callable,
+        vectorized: bool,
+        parallel: Parallel | None,
+        one: PyTree,
+        dtype: np.dtype,
+    ):
         leaves, self.treedef = jax.tree_util.tree_flatten(one)
         self.fn = fn
         self.vectorized = vectorized
+        self.parallel = parallel
         self.shapes = [jnp.shape(leaf) for leaf in leaves]
         self.dtype = dtype
 
@@ -87,10 +106,15 @@ class _HostFunction:
                     "With vectorized=False it is called on one particle at a time."
                 )
             return out
+        particles = [
+            jax.tree_util.tree_unflatten(self.treedef, [leaf[i] for leaf in leaves])
+            for i in range(count)
+        ]
+        if self.parallel is not None:
+            return self.parallel(particles).astype(self.dtype)
         out = np.empty(count, self.dtype)
-        for i in range(count):
-            one = [leaf[i] for leaf in leaves]
-            value = self.fn(jax.tree_util.tree_unflatten(self.treedef, one))
+        for i, particle in enumerate(particles):
+            value = self.fn(particle)
             if np.ndim(value):
                 raise ValueError(
                     f"from_callable: {_name(self.fn)} must return one number per "
@@ -108,6 +132,8 @@ def from_callable(
     space: AbstractSpace | None = None,
     initial: Callable | None = None,
     num_values: dict[str, int] | None = None,
+    executor: Executor | None = None,
+    timeout: float | None = None,
 ) -> CallbackTarget:
     """A target from a function that JAX cannot look into.
 
@@ -125,6 +151,11 @@ def from_callable(
         space: Where the fit happens; model coordinates by default.
         initial: Function of a JAX key that draws a starting point.
         num_values: For discrete leaves, how many values each can take.
+        executor: Evaluates particles side by side: an executor of
+            ``concurrent.futures``, or a ``dask.distributed.Client``. An evaluation
+            that raises or takes too long counts as no density there, and the fit goes
+            on; ``target.failures`` says how many there were, by kind.
+        timeout: With an executor, seconds until an evaluation has taken too long.
 
     Example:
         >>> import jax, numpy as np, softcvi
@@ -139,6 +170,10 @@ def from_callable(
         raise TypeError(
             f"fn: expected a function of one particle; got {type(fn).__name__}."
         )
+    if executor is None and timeout is not None:
+        raise ValueError("timeout: needs an executor, which can leave a call behind.")
+    if executor is not None and vectorized:
+        raise ValueError("executor: takes one particle per call; use vectorized=False.")
     return CallbackTarget(
         fn=fn,
         vectorized=vectorized,
@@ -146,6 +181,7 @@ def from_callable(
         space=ModelSpace() if space is None else space,
         initial=initial,
         sizes=tuple((num_values or {}).items()),
+        parallel=None if executor is None else Parallel(fn, executor, timeout, {}),
     )
 
 

@@ -11,6 +11,9 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 from softcvi.guides import AbstractGuide
 from softcvi.objectives import contrast
 
+# Effective points for a covariance, while the guide is on its way.
+_POINTS_PER_PARAMETER = 5
+
 
 class Evaluations(eqx.Module):
     """Evaluated points in a buffer of fixed size, so that one program fits all.
@@ -106,6 +109,37 @@ def softening(log_ratio: np.ndarray, share: float) -> float:
         else:
             low = middle
     return float(high)
+
+
+def tempered_moments(
+    log_weights: Float[np.ndarray, " n"], vectors: Float[np.ndarray, "n d"]
+) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, "d d"]] | None:
+    """Mean and covariance of weighted points, tempered until enough points count.
+
+    Labels of a far guide belong to one point, and gradients move it by little; the
+    tempered weights keep enough points for a covariance, wider than the posterior.
+
+    Args:
+        log_weights: Log density over proposal, minus infinity for no density.
+        vectors: The points.
+
+    Returns:
+        The moments; None where there are too few points, or enough count as they are.
+    """
+    needed = _POINTS_PER_PARAMETER * (vectors.shape[1] + 1)
+    usable = np.isfinite(log_weights)
+    if usable.sum() < needed:
+        return None
+    temperature = softening(log_weights, needed / int(usable.sum()))
+    if temperature <= 1.0:
+        return None
+    weights = np.where(usable, log_weights, -np.inf)
+    weights = np.exp((weights - weights.max()) / temperature)
+    weights = weights / weights.sum()
+    mean = weights @ vectors
+    centred = vectors - mean
+    covariance = (weights[:, None] * centred).T @ centred
+    return mean, covariance + 1e-6 * np.diag(np.diag(covariance) + 1e-12)
 
 
 def _ess_share(log_ratio: np.ndarray, temperature: float) -> float:

@@ -125,3 +125,83 @@ def test_what_is_told_must_match_what_was_asked(tmp_path):
     session.tell([np.nan, -1.0, -np.inf])
     assert session.evaluations == 3
     assert len(session.ask(100)["b"]) == 7
+
+
+def test_points_are_told_one_by_one_in_any_order_and_after_a_restart(tmp_path):
+    session = make_session(tmp_path, budget=40)
+    ids, points = session.ask_with_ids(8)
+    assert session.pending == ids
+    session.tell([-1.0, -2.0], ids=[ids[5], ids[2]])
+    assert session.evaluations == 2
+    again = make_session(tmp_path, budget=40)
+    assert again.pending == tuple(i for i in ids if i not in (ids[5], ids[2]))
+    assert again.remaining == 40 - 8
+    np.testing.assert_allclose(again.points_of([ids[0]])["b"], points["b"][:1])
+    more, _ = again.ask_with_ids(2)
+    assert not set(more) & set(ids)
+    with pytest.raises(ValueError, match="not pending"):
+        again.tell([0.0], ids=[ids[5]])
+    again.tell(np.zeros(len(again.pending)))
+    assert again.evaluations == 10
+    assert again.pending == ()
+
+
+def epidemic(rate, recovery, first, days=40, steps=4):
+    """Susceptible, infected, recovered: new cases per day, by Euler steps."""
+    infected, susceptible = first, 1000.0 - first
+    cases = []
+    for _ in range(days):
+        new = 0.0
+        for _ in range(steps):
+            caught = rate * susceptible * infected / 1000.0 / steps
+            healed = recovery * infected / steps
+            susceptible, infected = susceptible - caught, infected + caught - healed
+            new = new + caught
+        cases.append(np.maximum(new, 1e-6))
+    return np.stack(cases)
+
+
+CASES = np.random.default_rng(1).poisson(epidemic(0.5, 0.2, 3.0))
+
+
+def log_epidemic(u):
+    """With log-normal priors, on the log scale, for many particles at once."""
+    u = np.asarray(u, np.float64)
+    with np.errstate(all="ignore"):
+        means = epidemic(*np.exp(np.clip(u.T, -20, 5)))
+        log_p = np.sum(CASES[:, None] * np.log(means) - means, axis=0)
+    return np.nan_to_num(log_p - 0.5 * np.sum((u / 2.0) ** 2, axis=1), nan=-np.inf)
+
+
+def long_run(draws=4000, walkers=200):
+    """Many random walks on the same density."""
+    rng = np.random.default_rng(2)
+    at = np.log([0.5, 0.2, 3.0]) + 0.01 * rng.normal(size=(walkers, 3))
+    value, kept = log_epidemic(at), []
+    for i in range(600):
+        # Steps along differences of other walkers suit any covariance.
+        a, b = rng.permutation(walkers), rng.permutation(walkers)
+        proposal = at + 0.9 * (at[a] - at[b]) + 1e-4 * rng.normal(size=at.shape)
+        new = log_epidemic(proposal)
+        take = np.log(rng.uniform(size=walkers)) < new - value
+        at = np.where(take[:, None], proposal, at)
+        value = np.where(take, new, value)
+        if i >= 200:
+            kept.append(at)
+    return np.concatenate(kept)
+
+
+def test_an_epidemic_in_600_evaluations_from_a_wide_start():
+    exact = long_run()
+    mean, sd = exact.mean(0), exact.std(0)
+    guide = softcvi.guides.full_rank(jnp.zeros(3), scale=2.0)
+    session = AskTellSession(jax.random.key(0), guide, budget=600, steps=100)
+    while session.remaining:
+        session.tell(log_epidemic(session.ask(50)))
+    sample = session.importance()
+    weights = np.exp(sample.log_weights)
+    estimate = weights @ np.asarray(sample.draws["value"])
+    np.testing.assert_allclose((estimate - mean) / sd, 0.0, atol=0.35)
+    draws = np.asarray(session.posterior.sample(jax.random.key(1), 4000)["value"])
+    np.testing.assert_allclose((draws.mean(0) - mean) / sd, 0.0, atol=0.5)
+    assert session.verdict.level != "not trusted"

@@ -1,3 +1,6 @@
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -118,3 +121,36 @@ def test_a_wrong_shape_is_explained():
     target = from_callable(lambda x: x["a"], like={"a": jnp.zeros(2)})
     with pytest.raises(Exception, match="must return one number per particle"):
         jax.block_until_ready(target.log_density({"a": jnp.zeros(2)}))
+
+
+def unreliable(x):
+    """A normal, by a simulator that now and then fails or hangs."""
+    value = float(x["a"])
+    if 0.05 < value - np.floor(value) < 0.1:
+        raise FloatingPointError("the solver diverged")
+    if 2.5008 < value < 2.5012:
+        time.sleep(1.5)
+    return -0.5 * (value - 2.0) ** 2
+
+
+def test_particles_are_evaluated_side_by_side_and_failures_are_no_density():
+    with ThreadPoolExecutor(8) as pool:
+        target = from_callable(
+            unreliable, like={"a": jnp.zeros(())}, executor=pool, timeout=1.0
+        )
+        values = jax.vmap(target.log_density)({"a": jnp.array([2.0, 2.07, 2.501, 3.0])})
+        np.testing.assert_allclose(values, [0.0, -np.inf, -np.inf, -0.5], atol=1e-6)
+        assert target.failures == {"FloatingPointError": 1, "time-out": 1}
+        result = softcvi.fit(
+            jax.random.key(0),
+            target,
+            softcvi.guides.mean_field(target),
+            steps=600,
+            learning_rate=0.03,
+            start=None,
+            progress=False,
+        )
+    draws = result.posterior.sample(jax.random.key(1), 4000)["a"]
+    np.testing.assert_allclose(draws.mean(), 2.0, atol=0.25)
+    with pytest.raises(ValueError, match="timeout"):
+        from_callable(unreliable, like={"a": jnp.zeros(())}, timeout=1.0)
