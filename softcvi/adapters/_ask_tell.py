@@ -1,6 +1,6 @@
 """Ask and tell: for simulators that are too expensive to call inside a loop."""
 
-import math
+import dataclasses
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,19 +11,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray, PyTree
 
-from softcvi.adapters._pending import Pending, packed, unpacked
 from softcvi.adapters._replay import (
     Evaluations,
     improve,
-    log_prob_rows,
+    log_mixture,
     softening,
     tempered_moments,
+    weighted,
 )
+from softcvi.adapters._session_file import Pending, StoredSession
 from softcvi.diagnostics import Evidence, Verdict, WeightEvidence, judge
 from softcvi.guides import AbstractGuide
-from softcvi.posterior import ImportanceSample, Posterior, psis
-from softcvi.posterior._importance import log_mean_weight
-from softcvi.posterior._storage import read, write
+from softcvi.posterior import ImportanceSample, Posterior
 from softcvi.targets import AbstractSpace, ModelSpace
 
 _ESS_SHARE = 0.3
@@ -109,7 +108,7 @@ class AskTellSession:
     @property
     def remaining(self) -> int:
         """Evaluations left in the budget."""
-        return self.budget - self.evaluations - self._num_pending()
+        return self.budget - self.evaluations - len(self._pending)
 
     @property
     def posterior(self) -> Posterior:
@@ -124,13 +123,11 @@ class AskTellSession:
     @property
     def verdict(self) -> Verdict:
         """Can the weighted evaluations be trusted, at no further cost."""
-        return judge(
-            Evidence(
-                has_gradient=False,
-                dimension=self.guide.structure.size,
-                weights=WeightEvidence.of(self.importance()),
-            )
-        )
+        weights = WeightEvidence.of(self.importance())
+        # The weighted evaluations are the answer: early ones were far away.
+        weights = dataclasses.replace(weights, correction=0.0)
+        size = self.guide.structure.size
+        return judge(Evidence(has_gradient=False, dimension=size, weights=weights))
 
     def ask(self, n: int) -> PyTree:
         """Points to evaluate, in model coordinates with a leading axis.
@@ -148,8 +145,7 @@ class AskTellSession:
         """
         particles = [self._pending[i][1] for i in ids]
         joined = jax.tree_util.tree_map(lambda *parts: np.stack(parts), *particles)
-        x = jax.vmap(self.space.to_model)(joined)
-        return jax.tree_util.tree_map(np.asarray, x)
+        return jax.device_get(jax.vmap(self.space.to_model)(joined))
 
     def ask_with_ids(self, n: int) -> tuple[tuple[int, ...], PyTree]:
         """Points to evaluate, with a number each by which they can be told one by one.
@@ -165,10 +161,9 @@ class AskTellSession:
                 f"n: the budget of {self.budget} evaluations is used up; tell what is "
                 "pending, or start a session with a larger budget on the same path."
             )
-        number = self.evaluations + self._num_pending()
+        number = self.evaluations + len(self._pending)
         keys = jax.random.split(jax.random.fold_in(self._key, 2 * number), n)
-        points = jax.vmap(self.guide.sample)(keys)
-        points = jax.tree_util.tree_map(np.asarray, points)
+        points = jax.device_get(jax.vmap(self.guide.sample)(keys))
         if not self._proposals or self._proposals[-1] is not self.guide:
             self._proposals.append(self.guide)
             self._counts.append(0)
@@ -193,9 +188,8 @@ class AskTellSession:
         values = np.atleast_1d(np.asarray(log_density, np.float64))
         if values.shape != (len(ids),):
             raise ValueError(
-                f"log_density: {len(ids)} points are pending, but the array "
-                f"has shape {values.shape}. Give one number per point asked for, or "
-                "say which with ids."
+                f"log_density: {len(ids)} points are pending, but the array has shape "
+                f"{values.shape}. Give one number per point, or say which with ids."
             )
         unknown = [i for i in ids if i not in self._pending]
         if unknown or len(set(ids)) < len(ids):
@@ -224,36 +218,21 @@ class AskTellSession:
         """All evaluations as weighted draws, at no further cost."""
         n = self.evaluations
         points = jax.tree_util.tree_map(lambda leaf: leaf[:n], self._points)
-        log_det = jax.vmap(lambda u: self.space.to_model_and_log_det(u)[1])(points)
-        x = jax.vmap(self.space.to_model)(points)
         names = self.guide.structure.names
-        draws = dict(zip(names, jax.tree_util.tree_leaves(x), strict=True))
-        log_p = self._log_p[:n]
         log_q = self._log_proposal()[:n]
-        log_weights, khat = psis(log_p - log_q)
-        evidence = log_mean_weight(log_p - log_q)
-        log_det = np.asarray(log_det, np.float64)
-        return ImportanceSample(
-            draws, log_p - log_det, log_q - log_det, log_weights, khat, evidence
-        )
-
-    def _num_pending(self) -> int:
-        return len(self._pending)
+        return weighted(points, self._log_p[:n], log_q, self.space, names)
 
     def _log_proposal(self) -> np.ndarray:
-        """Log density of the mixture of all proposals, weighted by their counts."""
-        total = np.full(self.budget, -np.inf)
-        for guide, count in zip(self._proposals, self._counts, strict=True):
-            if not count:
-                continue
-            row = np.asarray(log_prob_rows(guide, self._points), np.float64)
-            total = np.logaddexp(total, row + math.log(count / self.evaluations))
-        return total
+        return log_mixture(self._proposals, self._counts, self._points)
 
     def _improve(self) -> None:
         n = self.evaluations
         log_proposal = self._log_proposal()
-        self.guide = self._nearer(self._log_p[:n] - log_proposal[:n])
+        nearer = self._nearer(self._log_p[:n] - log_proposal[:n])
+        if nearer is not None:
+            # Gradients would follow the few points that have most of the weight.
+            self.guide = nearer
+            return
         temperature = softening(
             self._log_p[:n] - self.alpha * log_proposal[:n], _ESS_SHARE
         )
@@ -274,56 +253,50 @@ class AskTellSession:
             temperature=jnp.asarray(temperature, float),
         )
 
-    def _nearer(self, log_weights: np.ndarray) -> AbstractGuide:
+    def _nearer(self, log_weights: np.ndarray) -> AbstractGuide | None:
         """The guide at tempered moments of the evaluations, while it is far away."""
         if not self.guide.can_be_matched:
-            return self.guide
-        used = jax.tree_util.tree_map(
-            lambda leaf: leaf[: len(log_weights)], self._points
-        )
-        vectors = jax.vmap(self.guide.structure.ravel)(used)
-        moments = tempered_moments(log_weights, np.asarray(vectors, np.float64))
+            return None
+        vectors = jax.vmap(self.guide.structure.ravel)(self._points)
+        vectors = np.asarray(vectors, np.float64)[: len(log_weights)]
+        moments = tempered_moments(log_weights, vectors)
         if moments is None:
-            return self.guide
+            return None
         mean, covariance = moments
-        moved = self.guide.matched(jnp.asarray(mean), jnp.asarray(covariance))
-        return self.guide if moved is None else moved
+        return self.guide.matched(jnp.asarray(mean), jnp.asarray(covariance))
 
     def _save(self) -> None:
         if self.path is None:
             return
         n = self.evaluations
-        parts = {
-            "guide": self.guide,
-            "space": self.space,
-            "proposals": self._proposals,
-            "counts": np.asarray(self._counts),
-            "points": jax.tree_util.tree_map(lambda leaf: leaf[:n], self._points),
-            "log_p": self._log_p[:n],
-            **packed(self._pending),
-        }
-        write(self.path, parts, {"evaluations": n, "next_id": self._next_id})
+        session = StoredSession(
+            guide=self.guide,
+            space=self.space,
+            proposals=self._proposals,
+            counts=self._counts,
+            points=jax.tree_util.tree_map(lambda leaf: leaf[:n], self._points),
+            log_p=self._log_p[:n],
+            pending=self._pending,
+            next_id=self._next_id,
+        )
+        session.save(self.path)
 
     def _restore(self, path: Path) -> None:
-        parts, facts = read(path)
-        difference = self.guide.structure.difference(parts["guide"].structure)
+        session = StoredSession.load(path)
+        difference = self.guide.structure.difference(session.guide.structure)
         if difference:
             raise ValueError(f"path: {path} holds another guide: {difference}.")
-        n = int(facts["evaluations"])
+        n = len(session.log_p)
         if n > self.budget:
             raise ValueError(
                 f"budget: {path} already holds {n} evaluations; got {self.budget}."
             )
-        self.guide = parts["guide"]
-        self._proposals = list(parts["proposals"])
-        self._counts = [int(count) for count in np.asarray(parts["counts"])]
+        self.guide = session.guide
+        self._proposals, self._counts = session.proposals, session.counts
+        self._pending, self._next_id = session.pending, session.next_id
         self._points = jax.tree_util.tree_map(
             lambda buffer, part: np.concatenate([np.asarray(part), buffer[n:]]),
             self._points,
-            parts["points"],
+            session.points,
         )
-        self._log_p[:n] = np.asarray(parts["log_p"])
-        if "pending" not in parts:
-            return  # a file of a version that did not keep them
-        self._next_id = int(facts["next_id"])
-        self._pending = unpacked(parts)
+        self._log_p[:n] = session.log_p

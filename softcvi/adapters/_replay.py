@@ -1,5 +1,7 @@
 """Fitting a guide to evaluations that were paid for once and are used many times."""
 
+import math
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,6 +12,9 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from softcvi.guides import AbstractGuide
 from softcvi.objectives import contrast
+from softcvi.posterior import ImportanceSample, psis
+from softcvi.posterior._importance import log_mean_weight
+from softcvi.targets import AbstractSpace
 
 # Effective points for a covariance, while the guide is on its way.
 _POINTS_PER_PARAMETER = 5
@@ -35,6 +40,45 @@ class Evaluations(eqx.Module):
 def log_prob_rows(guide: AbstractGuide, points: PyTree) -> Float[Array, " n"]:
     """Log density of a guide at every row of the buffer."""
     return jax.vmap(paramax.unwrap(guide).log_prob)(points)
+
+
+def log_mixture(
+    proposals: list[AbstractGuide], counts: list[int], points: PyTree
+) -> Float[np.ndarray, " n"]:
+    """Log density of the mixture of all proposals, weighted by their counts."""
+    rows = jax.tree_util.tree_leaves(points)[0].shape[0]
+    total = np.full(rows, -np.inf)
+    for guide, count in zip(proposals, counts, strict=True):
+        if count:
+            row = np.asarray(log_prob_rows(guide, points), np.float64)
+            total = np.logaddexp(total, row + math.log(count / sum(counts)))
+    return total
+
+
+def weighted(
+    points: PyTree,
+    log_p: Float[np.ndarray, " n"],
+    log_q: Float[np.ndarray, " n"],
+    space: AbstractSpace,
+    names: tuple[str, ...],
+) -> ImportanceSample:
+    """Evaluations as weighted draws in model coordinates.
+
+    Args:
+        points: The points in the fitting space.
+        log_p: Their log densities there.
+        log_q: Those of the mixture that they were drawn from.
+        space: The way to model coordinates.
+        names: Names of the leaves.
+    """
+    x, log_det = jax.vmap(space.to_model_and_log_det)(points)
+    log_det = np.asarray(log_det, np.float64)
+    draws = dict(zip(names, jax.tree_util.tree_leaves(x), strict=True))
+    log_weights, khat = psis(log_p - log_q)
+    evidence = log_mean_weight(log_p - log_q)
+    return ImportanceSample(
+        draws, log_p - log_det, log_q - log_det, log_weights, khat, evidence
+    )
 
 
 @eqx.filter_jit

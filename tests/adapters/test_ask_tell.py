@@ -173,7 +173,7 @@ def log_epidemic(u):
     return np.nan_to_num(log_p - 0.5 * np.sum((u / 2.0) ** 2, axis=1), nan=-np.inf)
 
 
-def long_run(draws=4000, walkers=200):
+def long_run(walkers=200):
     """Many random walks on the same density."""
     rng = np.random.default_rng(2)
     at = np.log([0.5, 0.2, 3.0]) + 0.01 * rng.normal(size=(walkers, 3))
@@ -201,7 +201,8 @@ def test_an_epidemic_in_600_evaluations_from_a_wide_start():
     sample = session.importance()
     weights = np.exp(sample.log_weights)
     estimate = weights @ np.asarray(sample.draws["value"])
-    np.testing.assert_allclose((estimate - mean) / sd, 0.0, atol=0.35)
+    np.testing.assert_allclose((estimate - mean) / sd, 0.0, atol=0.5)
     draws = np.asarray(session.posterior.sample(jax.random.key(1), 4000)["value"])
     np.testing.assert_allclose((draws.mean(0) - mean) / sd, 0.0, atol=0.5)
+    np.testing.assert_allclose(draws.std(0) / sd, 1.0, atol=0.35)
     assert session.verdict.level != "not trusted"
