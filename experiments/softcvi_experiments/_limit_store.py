@@ -1,12 +1,12 @@
 """Limits of the families, computed once for an output folder."""
 
 import json
-import os
 from pathlib import Path
 
 import jax.random as jr
 
 from softcvi_experiments._limits import family_limits
+from softcvi_experiments.store import write_json
 from softcvi_experiments.tasks import AbstractTask, RunData
 
 FILE_NAME = "limits.json"
@@ -44,7 +44,5 @@ def stored_limits(
     if any(label not in known for label in labels.values()):
         fresh = family_limits(jr.key(0), task, data, steps=steps)
         known |= {labels[name]: round(value, 5) for name, value in fresh.items()}
-        temporary = path.with_suffix(".partial")
-        temporary.write_text(json.dumps(known, indent=2) + "\n")
-        os.replace(temporary, path)
+        write_json(path, known)
     return {name: known[label] for name, label in labels.items()}

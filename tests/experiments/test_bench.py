@@ -158,3 +158,18 @@ def test_the_figure_suite_runs_in_its_quick_form(tmp_path):
     assert result["parts"]["one"][0]["us_a_step"] > 0
     assert result["parts"]["many"]["rows"][0]["fits"] == 2
     assert result["machine"]["versions"]["jax"] == jax.__version__
+
+
+def test_parts_keep_the_date_of_their_measurement(tmp_path):
+    options = bench.Options(tmp_path, say=lambda line: None)
+    first = Result("compile", options)
+    imports = {"reference": 2.0, "softcvi": 2.5, "ratio": 1.25}
+    first.add("imports", imports)
+    stored = json.loads(first.path.read_text())
+    stored["machine"]["date"] = stored["made"]["imports"]["date"] = "2020-01-01"
+    first.path.write_text(json.dumps(stored))
+    again = Result("compile", bench.Options(tmp_path, parts=("tasks",), say=print))
+    again.add("tasks", [])
+    made = json.loads(again.path.read_text())["made"]
+    assert made["imports"]["date"] == "2020-01-01"
+    assert made["tasks"]["date"] > "2020-01-01"

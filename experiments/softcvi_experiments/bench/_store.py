@@ -10,6 +10,7 @@ from softcvi_experiments.bench._options import Options
 from softcvi_experiments.bench._plots import PLOTS
 from softcvi_experiments.bench._tables import TABLES
 from softcvi_experiments.provenance import describe_machine
+from softcvi_experiments.store import write_json
 
 Payload = dict[str, Any]
 
@@ -39,6 +40,7 @@ class Result:
             "quick": options.quick,
             "machine": describe_machine(),
             "parts": {},
+            "made": {},
         }
         options.out.mkdir(parents=True, exist_ok=True)
         self.path = options.out / f"{suite}.json"
@@ -47,6 +49,12 @@ class Result:
             stored = json.loads(self.path.read_text())
             if stored["quick"] == options.quick:
                 self.payload["parts"] = stored["parts"]
+                # What was measured before keeps its own date, machine and command.
+                before = _first_made(stored)
+                self.payload["made"] = {
+                    part: stored.get("made", {}).get(part, before)
+                    for part in stored["parts"]
+                }
 
     def add(self, part: str, value: Any) -> None:
         """Keep what a part found.
@@ -57,14 +65,28 @@ class Result:
             >>> Result("growth", options).add("memory", [])
         """
         self.payload["parts"][part] = value
+        self.payload["made"][part] = _first_made(self.payload)
         self.payload["seconds_total"] = round(time.perf_counter() - self._began, 1)
-        self.path.write_text(json.dumps(self.payload, indent=1) + "\n")
+        write_json(self.path, self.payload)
 
     def finish(self) -> list[Path]:
         """Write table and plot; returns the files."""
         files = [self.path, *redraw(self.path)]
         self.options.say("wrote " + ", ".join(str(path) for path in files))
         return files
+
+
+def _first_made(payload: Payload) -> dict[str, Any]:
+    """Command, date, commit and machine of a whole result."""
+    machine = payload["machine"]
+    return {
+        "command": payload["command"],
+        "date": machine["date"],
+        "commit": machine.get("commit"),
+        "softcvi": machine["versions"].get("softcvi"),
+        "jax": machine["versions"].get("jax"),
+        "processor": machine["processor"],
+    }
 
 
 def _command(suite: str, options: Options) -> str:
@@ -126,6 +148,13 @@ def _footnote(payload: Payload) -> str:
         f"{machine['device']}, {machine['date']}; Python {machine['python']}, "
         f"{versions}."
     )
+    others = {
+        part: made["date"]
+        for part, made in payload.get("made", {}).items()
+        if made["date"] != machine["date"]
+    }
+    if others:
+        note += " " + " ".join(f"Part {p}: {date}." for p, date in others.items())
     return f"{note} Quick form: the numbers mean nothing." if payload["quick"] else note
 
 
