@@ -34,7 +34,7 @@ def normals(weights, means, covariances) -> RandomPosterior:
 
     Example:
         >>> case = normals([0.5, 0.5], [[-1.0], [1.0]], [np.eye(1)] * 2)
-        >>> float(case.spread["x"][0] ** 2)
+        >>> round(float(case.spread["x"][0] ** 2), 6)
         2.0
     """
     weights, means = np.asarray(weights, float), np.asarray(means, float)

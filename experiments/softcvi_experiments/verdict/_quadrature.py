@@ -30,8 +30,8 @@ def normal_grid(
         >>> def normal(h):
         ...     return -0.5 * h**2, np.array([h]), np.array([1.0])
         >>> one, others = normal_grid(normal, -10.0, 10.0)
-        >>> [round(float(v), 6) for v in (*one, *others[0], *others[1])]
-        [0.0, 1.0, 0.0, 2.0]
+        >>> [round(float(variance), 6) for variance in (one[1], *others[1])]
+        [1.0, 2.0]
     """
     coarse = np.linspace(low, high, 121)
     height = np.array([log_marginal(h)[0] for h in coarse])
