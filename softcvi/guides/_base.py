@@ -288,16 +288,6 @@ class VectorGuide(AbstractGuide):
         return self._family._noise_owner()
 
 
-def refuse_condition(guide: AbstractGuide, condition: PyTree) -> None:
-    """Say so where a guide would otherwise ignore the datum it is conditioned on."""
-    if condition is not None:
-        raise ValueError(
-            f"guide: a {type(guide).__name__} does not depend on a condition, and this "
-            "target gives it one per datum. Use a conditional guide such as "
-            "VectorGuide(NetworkDistribution(encoder, ...), like)."
-        )
-
-
 def num_noise(guide: AbstractGuide) -> int:
     """Length of the noise vector of one draw."""
     return eqx.filter_eval_shape(guide.sample_noise, jax.random.key(0)).shape[0]

@@ -6,7 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Scalar
 
-from softcvi.guides._base import AbstractGuide, num_noise, refuse_condition
+from softcvi.guides._base import AbstractGuide, num_noise
+from softcvi.guides._condition import refuse_condition
 from softcvi.guides._discrete import (
     categorical_from_noise,
     categorical_log_prob,
