@@ -14,7 +14,7 @@ from softcvi.fitting import Silent
 from softcvi.ladder import ChainDraws, LadderState
 from softcvi.ladder._chain_space import chain_space
 from softcvi.ladder._convergence import rhat_and_ess
-from softcvi.starts import Explore, suggest
+from softcvi.starts import Explore, Moments, StartReport, suggest
 
 QUICK = {"steps": 500, "progress": False}
 
@@ -27,6 +27,10 @@ def log_gamma_density(theta):
 def begun(target, steps=500, budget=60.0):
     """The state of a ladder before its first rung."""
     report = Explore().find(jax.random.key(0), target)
+    return begun_with(report, steps, budget)
+
+
+def begun_with(report, steps=500, budget=60.0):
     return LadderState(
         key=jax.random.key(1),
         target=report.target,
@@ -228,3 +232,18 @@ def test_chains_are_trusted_that_agree_mix_and_seldom_diverge(
     chain = ChainDraws({"x": np.zeros(4000)}, rhat, ess, divergences)
     assert chain.trusted == trusted
     assert str(chain).startswith("trusted" if trusted else "not trusted")
+
+
+@pytest.mark.parametrize("dim", [30, 2500])
+def test_chains_have_a_space_without_a_covariance_matrix(dim):
+    """What a start knows of many parameters: scales, and a factor of few columns."""
+    target = softcvi.DensityTarget(
+        lambda x: -0.5 * jnp.sum((x / 3.0) ** 2), np.zeros(dim, np.float32)
+    )
+    mode = Moments(np.ones(dim), scale=np.full(dim, 3.0), factor=np.zeros((dim, 2)))
+    report = StartReport(target, (mode,))
+    space = chain_space(begun_with(report))
+    assert space.starts.shape == (4, dim)
+    points = np.stack([space.guide.from_base(z)[0] for z in space.starts])
+    # Twice as wide as the mode, with the error of 4 dim numbers.
+    assert abs(points.std() - 6.0) < 6 * 6.0 / np.sqrt(8 * dim)
