@@ -161,7 +161,8 @@ def _evaluate(jaxpr: Any, consts: Any, *args: Array) -> list[Array]:
     values: dict[Any, Any] = {}
 
     def read(atom):
-        return _widened(atom.val if isinstance(atom, core.Literal) else values[atom])
+        value = atom.val if isinstance(atom, core.Literal) else values[atom]
+        return _widened(value, atom.aval.dtype)
 
     values.update(zip(jaxpr.constvars, consts, strict=True))
     values.update(zip(jaxpr.invars, args, strict=True))
@@ -172,18 +173,15 @@ def _evaluate(jaxpr: Any, consts: Any, *args: Array) -> list[Array]:
     return [read(atom) for atom in jaxpr.outvars]
 
 
-def _widened(value: Any) -> Any:
-    dtype = _WIDER.get(np.dtype(jnp.result_type(value))) if _is_number(value) else None
-    if dtype is None:
+def _widened(value: Any, dtype: Any) -> Any:
+    if jnp.issubdtype(dtype, jax.dtypes.extended):
         return value
-    # Constants on the host, so that the compiler need not convert them.
-    is_traced = isinstance(value, jax.Array)
-    return value.astype(dtype) if is_traced else np.asarray(value, dtype)
-
-
-def _is_number(value: Any) -> bool:
-    dtype = jnp.result_type(value)
-    return not jnp.issubdtype(dtype, jax.dtypes.extended)
+    wider = _WIDER.get(np.dtype(dtype), dtype)
+    if isinstance(value, jax.Array):
+        return value if value.dtype == wider else value.astype(wider)
+    # A copy on the host, so that the compiler need not convert it: and a new one, as
+    # JAX remembers the array of the model itself in the precision of the fit.
+    return np.array(value, wider)
 
 
 def _by_default(equation: Any, inputs: list) -> list:

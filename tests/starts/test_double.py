@@ -58,6 +58,24 @@ def test_values_and_derivatives_are_those_of_the_model(compiled):
     np.testing.assert_allclose(product, there, rtol=1e-3, atol=1e-4)
 
 
+def test_a_product_with_data_in_double_precision():
+    """JAX remembers the data in the precision of the first trace, and counts too."""
+    rows, counts = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 3
+
+    def log_prob(x):
+        rate = rows @ x
+        return jnp.sum(counts * rate - jnp.exp(rate))
+
+    target = softcvi.DensityTarget(log_prob, jnp.zeros(2))
+    programs = jax.jit(target.log_density), jax.grad(target.log_density)
+    assert programs[0](jnp.ones(2)).dtype == programs[1](jnp.ones(2)).dtype
+    density = as_density(target)
+    assert density.widened
+    with double_precision():
+        value = density.value(jnp.ones(2))
+    np.testing.assert_allclose(value, programs[0](jnp.ones(2)), rtol=1e-5)
+
+
 def test_digits_are_those_of_double_precision():
     target = softcvi.DensityTarget(lambda x: jnp.sum(x) - 1e8, jnp.zeros(1))
     density = as_density(target)
