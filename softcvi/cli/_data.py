@@ -27,18 +27,7 @@ _REMEDIES = {
 
 
 def read_data(path: Path) -> dict[str, Any]:
-    """Named values: arrays, and whole numbers such as sizes as they are.
-
-    Args:
-        path: A JSON object of names, a CSV file with a header, or an NPZ file.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "data.json"
-        >>> _ = path.write_text('{"N": 2, "y": [1.5, 2.5]}')
-        >>> read_data(path)
-        {'N': 2, 'y': array([1.5, 2.5])}
-    """
+    """Named values: arrays, and whole numbers such as sizes as they are."""
     if not path.is_file():
         raise CommandError(f"{path}: no such file. Check the path.")
     readers = {".json": _read_json, ".csv": _read_csv, ".npz": _read_npz}
@@ -65,16 +54,6 @@ def read_draws(path: Path) -> dict[str, np.ndarray]:
 
     Columns such as ``theta[0]``, ``theta[1]`` become one array ``theta``; an NPZ file
     of ``softcvi references`` is read as well.
-
-    Args:
-        path: A JSON, CSV or NPZ file.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "draws.csv"
-        >>> _ = path.write_text("mu,theta[0],theta[1]" + chr(10) + "1,2,3" + chr(10))
-        >>> {name: values.shape for name, values in read_draws(path).items()}
-        {'mu': (1,), 'theta': (1, 2)}
     """
     values = read_data(path)
     stored = {k[len("draws/") :]: v for k, v in values.items() if k[:6] == "draws/"}

@@ -27,15 +27,7 @@ class CommandError(Exception):
 
 
 def explain(error: Exception) -> tuple[str, int]:
-    """The message and the exit code for any exception.
-
-    Args:
-        error: What was raised.
-
-    Example:
-        >>> explain(ValueError("steps: at least one; got 0."))
-        ('--steps: at least one; got 0.', 2)
-    """
+    """The message and the exit code for any exception."""
     text = _short(str(error))
     if isinstance(error, CommandError):
         return text, error.code
@@ -51,16 +43,7 @@ def explain(error: Exception) -> tuple[str, int]:
 
 
 def in_file(error: BaseException, path: Path) -> str | None:
-    """Where in a user's file an exception came from, with its first line.
-
-    Args:
-        error: What was raised.
-        path: The user's file.
-
-    Example:
-        >>> in_file(ValueError("elsewhere"), Path("model.py")) is None
-        True
-    """
+    """Where in a user's file an exception came from, with its first line."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return f"{path.name}:{error.lineno}: {type(error).__name__}: {error.msg}"
     frames = traceback.extract_tb(error.__traceback__)

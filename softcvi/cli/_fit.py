@@ -47,16 +47,7 @@ Guide = Literal[
 @Parameter(name="*", group="Method")
 @dataclasses.dataclass(frozen=True)
 class Method:
-    """Everything that decides a fit, besides the model and its data.
-
-    Example:
-        >>> Method(alpha=0.5).recorded()["alpha"]
-        0.5
-        >>> Method(objective="elbo", alpha=0.5)
-        Traceback (most recent call last):
-        ...
-        softcvi.cli._errors.CommandError: --alpha: elbo has none. Leave it out.
-    """
+    """Everything that decides a fit, besides the model and its data."""
 
     kind: Literal["auto", "numpyro", "pymc", "density", "target"] = "auto"
     """What the model is."""
@@ -103,12 +94,7 @@ class Method:
 @Parameter(name="*", group="Output")
 @dataclasses.dataclass(frozen=True)
 class Output:
-    """Where a fit is written, and what is printed.
-
-    Example:
-        >>> Output().out
-        PosixPath('softcvi-fit')
-    """
+    """Where a fit is written, and what is printed."""
 
     out: Path = Path("softcvi-fit")
     """Folder for what is written."""

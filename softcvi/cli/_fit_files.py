@@ -15,14 +15,7 @@ RESULT = "result.json"
 
 
 def check_writable(folder: Path) -> None:
-    """Refuse a folder that cannot be written, by trying: permissions do not tell all.
-
-    Args:
-        folder: Where the fit will be; it need not exist.
-
-    Example:
-        >>> check_writable(Path("no-such-folder"))
-    """
+    """Refuse a folder that cannot be written, by trying it."""
     if folder.exists() and not folder.is_dir():
         raise CommandError(f"--out {folder}: is a file. Give a folder.")
     places = (folder, *folder.absolute().parents)
@@ -38,16 +31,7 @@ def check_writable(folder: Path) -> None:
 
 
 def check_empty_or_meant(folder: Path, *, resume: bool, overwrite: bool) -> None:
-    """Refuse to write over a fit by accident.
-
-    Args:
-        folder: Where the fit will be.
-        resume: Continue with what is there.
-        overwrite: Replace what is there.
-
-    Example:
-        >>> check_empty_or_meant(Path("nowhere"), resume=False, overwrite=False)
-    """
+    """Refuse to write over a fit by accident."""
     taken = (folder / CHECKPOINT).exists() or (folder / RESULT).exists()
     if resume and not taken:
         raise CommandError(
@@ -62,15 +46,7 @@ def check_empty_or_meant(folder: Path, *, resume: bool, overwrite: bool) -> None
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """The record of the fit in a folder; empty without one.
-
-    Args:
-        folder: The folder.
-
-    Example:
-        >>> read_record(Path("no-such-folder"))
-        {}
-    """
+    """The record of the fit in a folder; empty without one."""
     path = folder / RESULT
     if not path.exists():
         return {}
@@ -89,47 +65,19 @@ def read_record(folder: Path) -> dict[str, Any]:
 
 
 def clear_folder(folder: Path) -> None:
-    """Remove the record of the fit in a folder, before another one replaces it.
-
-    Args:
-        folder: Where the fit will be.
-
-    Example:
-        >>> clear_folder(Path("no-such-folder"))
-    """
+    """Remove the record of the fit in a folder, before another one replaces it."""
     for name in (CHECKPOINT, RESULT):
         (folder / name).unlink(missing_ok=True)
 
 
 def is_finished(folder: Path) -> bool:
-    """Whether the fit in a folder has done all its steps.
-
-    Args:
-        folder: The folder.
-
-    Example:
-        >>> is_finished(Path("no-such-folder"))
-        False
-    """
+    """Whether the fit in a folder has done all its steps."""
     finished = read_record(folder).get("status") == "finished"
     return finished and not (folder / CHECKPOINT).exists()
 
 
 def fingerprints(model: Path, name: str, data: Path | None) -> dict[str, Any]:
-    """Which files a fit read, and what was in them.
-
-    Args:
-        model: The model's file.
-        name: The model's name in it.
-        data: The data's file, if any.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "model.py"
-        >>> _ = path.write_text("")
-        >>> fingerprints(path, "model", None)["model"]
-        'model.py:model'
-    """
+    """Which files a fit read, and what was in them."""
     facts = {"model": f"{model.name}:{name}"}
     if data is not None:
         facts |= {"data": data.name, "data sha256": file_digest(data)}
@@ -139,18 +87,7 @@ def fingerprints(model: Path, name: str, data: Path | None) -> dict[str, Any]:
 def write_all(
     folder: Path, answer: Any, view: FitView, draws: dict[str, Any], seed: int
 ) -> tuple[list[Path], list[str]]:
-    """Write everything that a fit leaves behind.
-
-    Args:
-        folder: Where to.
-        answer: What ``fit`` or ``fit_until`` returned.
-        view: The same, for the page.
-        draws: The draws that the verdict is about.
-        seed: Seed of the fit.
-
-    Returns:
-        The files, and remarks on what could not be written.
-    """
+    """Write everything that a fit leaves behind."""
     notes = []
     files = save_fit(view, folder)
     posterior: softcvi.Posterior = answer.posterior
@@ -173,16 +110,5 @@ def write_all(
 
 
 def file_digest(path: Path) -> str:
-    """What tells the contents of a file from others, in the record of a fit.
-
-    Args:
-        path: The file.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "data.json"
-        >>> _ = path.write_text("{}")
-        >>> file_digest(path)
-        '44136fa355b3678a'
-    """
+    """What tells the contents of a file from others, in the record of a fit."""
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16]

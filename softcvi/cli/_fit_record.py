@@ -13,15 +13,7 @@ _NOT_COMPARED = ("data",)
 
 
 def check_same(folder: Path, settings: dict[str, Any]) -> None:
-    """Refuse to go on with a fit that was told something else.
-
-    Args:
-        folder: The folder of the fit; without a record in it nothing is refused.
-        settings: What the fit is told now.
-
-    Example:
-        >>> check_same(Path("no-such-folder"), {"seed": 1})
-    """
+    """Refuse to go on with a fit that was told something else."""
     before = read_record(folder).get("settings")
     if before is None:
         return

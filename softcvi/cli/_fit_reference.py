@@ -24,19 +24,6 @@ def matched_reference(
 
     Columns that are no parameters are left out as long as every parameter is there;
     otherwise one of them is likely a misspelt parameter.
-
-    Args:
-        path: The file, for the message.
-        draws: What is in it.
-        target: The model.
-        quiet: Say nothing about parameters that the file lacks.
-
-    Example:
-        >>> import jax.numpy as jnp, softcvi
-        >>> target = softcvi.DensityTarget(lambda t: -t["x"] ** 2, {"x": jnp.zeros(())})
-        >>> draws = {"x": np.zeros(9), "lp__": np.zeros(9)}
-        >>> list(matched_reference(Path("nuts.csv"), draws, target, quiet=True))
-        ['x']
     """
     shapes = _shapes(target)
     needed = _columns({n: s for n, s in shapes.items() if n in target.structure.names})

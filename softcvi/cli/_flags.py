@@ -17,17 +17,7 @@ _WORDS = {
 
 
 def in_flags(text: str) -> str:
-    """A message of the library that begins with an argument, for the command line.
-
-    Args:
-        text: The message.
-
-    Example:
-        >>> in_flags("num_particles: must be at least 2; got 1.")
-        '--particles: must be at least 2; got 1.'
-        >>> in_flags("data.json: no such file.")
-        'data.json: no such file.'
-    """
+    """A message of the library that begins with an argument, for the command line."""
     argument, colon, rest = text.partition(":")
     if colon and argument == "checkpoint":
         # The library's remedy is a path or a deletion; here a flag does both.
@@ -44,13 +34,5 @@ def in_flags(text: str) -> str:
 
 
 def names_a_flag(text: str) -> bool:
-    """Whether a message of the library is about what a flag said.
-
-    Args:
-        text: The message.
-
-    Example:
-        >>> names_a_flag("steps: must be at least 1; got 0."), names_a_flag("boom")
-        (True, False)
-    """
+    """Whether a message of the library is about what a flag said."""
     return in_flags(text) != text

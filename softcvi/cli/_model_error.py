@@ -18,25 +18,7 @@ _THE_MODEL = re.compile("^(target|model|log_prob): ")
 def model_error(
     error: Exception, path: Path, name: str, data: Mapping[str, Any], source: str
 ) -> Exception:
-    """The same error with the model's file and, for shapes, the data's lengths.
-
-    Args:
-        error: What was raised while the model ran.
-        path: The model's file.
-        name: The model's name in it.
-        data: What it was given.
-        source: Where the data came from.
-
-    Returns:
-        An error to raise; the one given if it is not about the model.
-
-    Example:
-        >>> data = {"x": np.zeros(3), "y": np.zeros(2)}
-        >>> error = TypeError("sub got incompatible shapes: (2,), (3,).")
-        >>> print(model_error(error, Path("m.py"), "model", data, "data.json"))
-        m.py:model: TypeError: sub got incompatible shapes: (2,), (3,).
-        data.json: x has 3 values, y has 2. Make them equally long.
-    """
+    """The same error with the model's file and, for shapes, the data's lengths."""
     text = str(error).strip()
     if isinstance(error, CommandError | OSError | ImportError) or names_a_flag(text):
         return error

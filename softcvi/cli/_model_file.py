@@ -16,17 +16,7 @@ from softcvi.targets import AbstractTarget
 
 
 def split_name(text: str) -> tuple[Path, str]:
-    """The file and the name in ``FILE:NAME``.
-
-    Args:
-        text: What the user wrote.
-
-    Example:
-        >>> split_name("model.py:eight_schools")[1]
-        'eight_schools'
-        >>> split_name("model.py")[1]
-        'model'
-    """
+    """The file and the name in ``FILE:NAME``."""
     head, colon, name = text.rpartition(":")
     # A lone drive letter of Windows is no file name.
     if not colon or "." not in head:
@@ -36,17 +26,7 @@ def split_name(text: str) -> tuple[Path, str]:
 
 @dataclasses.dataclass(frozen=True)
 class ModelFile:
-    """A model and its data, as the command line named them.
-
-    Args:
-        path: The model's file.
-        name: The model's name in it.
-        data_path: File with its data, if any.
-
-    Example:
-        >>> print(ModelFile.parse("models/a.py:schools", None))
-        a.py:schools
-    """
+    """A model and its data, as the command line named them."""
 
     path: Path
     name: str
@@ -82,23 +62,7 @@ def load_target(
     kind: str = "auto",
     source: str = "--data",
 ) -> AbstractTarget:
-    """Read the file and make a target of what it calls by that name.
-
-    Args:
-        path: The file; its ending decides who reads it.
-        name: A model, a density or a target in it.
-        data: Named values for its arguments, or their file for a Stan program.
-        kind: One of ``MAKERS``, or ``"auto"``.
-        source: Where the data came from, for messages.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "normal.py"
-        >>> code = "like = {'x': 0.0}" + chr(10) + "def log_prob(t): return -t['x']**2"
-        >>> _ = path.write_text(code)
-        >>> load_target(path, "log_prob", {}).structure
-        Structure(x: ())
-    """
+    """Read the file and make a target of what it calls by that name."""
     if not path.is_file():
         raise CommandError(f"{path}: no such file. Give the model as FILE.py:NAME.")
     reader = _READERS.get(path.suffix.lower(), _read_python)
@@ -166,16 +130,7 @@ def _import(path: Path) -> ModuleType:
 
 
 def exited(path: Path, stop: SystemExit) -> CommandError:
-    """The error for a model that ends the program instead of defining a model.
-
-    Args:
-        path: The model's file.
-        stop: What it raised.
-
-    Example:
-        >>> print(exited(Path("model.py"), SystemExit(0)))
-        model.py: SystemExit: 0. Remove the call of sys.exit from the model.
-    """
+    """The error for a model that ends the program instead of defining a model."""
     where = in_file(stop, path.resolve()) or f"{path.name}: SystemExit: {stop}"
     return CommandError(
         f"{where}. Remove the call of sys.exit from the model.", FAILURE

@@ -19,12 +19,7 @@ _LIKE = (
 
 
 class Request(NamedTuple):
-    """What a kind of model is made from.
-
-    Example:
-        >>> Request(ModuleType("m"), None, {}, "m.py:model", "data.json").source
-        'data.json'
-    """
+    """What a kind of model is made from."""
 
     module: ModuleType
     model: Any
@@ -34,29 +29,12 @@ class Request(NamedTuple):
 
 
 def is_model(value: Any) -> bool:
-    """Whether a value can be a model at all.
-
-    Args:
-        value: What a file calls by the model's name.
-
-    Example:
-        >>> is_model(3), is_model(print)
-        (False, True)
-    """
+    """Whether a value can be a model at all."""
     return callable(value) or _is_pymc_model(value) or isinstance(value, AbstractTarget)
 
 
 def detect(module: ModuleType, model: Any) -> str:
-    """Which kind a model is: the first rule that holds decides.
-
-    Args:
-        module: The imported file.
-        model: What it calls by the model's name.
-
-    Example:
-        >>> detect(ModuleType("empty"), print)
-        'numpyro'
-    """
+    """Which kind a model is: the first rule that holds decides."""
     return next(kind for kind, holds in _RULES if holds(module, model))
 
 

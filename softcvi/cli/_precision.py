@@ -8,19 +8,7 @@ import jax
 
 @contextlib.contextmanager
 def double_precision(wanted: bool) -> Iterator[None]:
-    """Compute in double precision, and restore the setting afterwards.
-
-    Args:
-        wanted: Whether to change anything.
-
-    Example:
-        >>> before = jax.config.jax_enable_x64
-        >>> with double_precision(True):
-        ...     jax.config.jax_enable_x64
-        True
-        >>> jax.config.jax_enable_x64 == before
-        True
-    """
+    """Compute in double precision, and restore the setting afterwards."""
     before = jax.config.jax_enable_x64
     if wanted:
         jax.config.update("jax_enable_x64", True)

@@ -6,18 +6,7 @@ from softcvi.fitting import AbstractReporter, Bar, Lines, Silent
 
 
 class Named(AbstractReporter):
-    """Another reporter under a name that says which fit this is.
-
-    Args:
-        reporter: The reporter that does the work.
-        name: What to call the fit.
-
-    Example:
-        >>> import sys
-        >>> reporter = Named(Lines(stream=sys.stdout), "SLCP, ELBO")
-        >>> reporter.begin("fit", 100)
-        SLCP, ELBO: started
-    """
+    """Another reporter under a name that says which fit this is."""
 
     def __init__(self, reporter: AbstractReporter, name: str):
         self.reporter = reporter
@@ -34,16 +23,7 @@ class Named(AbstractReporter):
 
 
 def make_reporter(quiet: bool = False, name: str = "fit") -> AbstractReporter:
-    """A bar on a terminal, lines in a log, nothing if not wanted.
-
-    Args:
-        quiet: Nothing at all.
-        name: What to call the fit.
-
-    Example:
-        >>> type(make_reporter(quiet=True)).__name__
-        'Silent'
-    """
+    """A bar on a terminal, lines in a log, nothing if not wanted."""
     if quiet:
         return Silent()
     console = Console(stderr=True)

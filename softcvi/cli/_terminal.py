@@ -22,11 +22,6 @@ def clear_warnings() -> Iterator[None]:
 
     Warnings about the model or the fit reach the user, whichever library they come
     from. Python's own ``-W`` and ``PYTHONWARNINGS`` overrule this.
-
-    Example:
-        >>> import warnings
-        >>> with clear_warnings():
-        ...     warnings.warn("an old function", DeprecationWarning)
     """
     before = logging.root.manager.disable
     shown: set[str] = set()
@@ -67,17 +62,7 @@ def say(text: str = "", *, quiet: bool = False) -> None:
 
 
 def say_verdict(level: str, text: str, *, quiet: bool = False) -> None:
-    """Print a line that begins with a verdict, in its colour if there are colours.
-
-    Args:
-        level: ``"trusted"``, ``"caution"`` or ``"not trusted"``.
-        text: The rest of the line.
-        quiet: Print nothing.
-
-    Example:
-        >>> say_verdict("trusted", "k-hat 0.21")
-        trusted: k-hat 0.21
-    """
+    """Print a line that begins with a verdict, in its colour if there are colours."""
     if quiet:
         return
     from rich.console import Console

@@ -9,22 +9,7 @@ from cyclopts.exceptions import UnknownCommandError, UnknownOptionError
 
 
 def usage_message(error: CycloptsError, root: App) -> str:
-    """One line on what the command line got wrong.
-
-    Args:
-        error: What the parser raised.
-        root: The whole command line.
-
-    Example:
-        >>> app = App(name="softcvi", result_action="return_value")
-        >>> @app.command
-        ... def fit(*, steps: int = 3): ...
-        >>> try:
-        ...     app.parse_args("fit --stps 3", exit_on_error=False, print_error=False)
-        ... except CycloptsError as error:
-        ...     print(usage_message(error, app))
-        unknown option --stps; did you mean --steps?
-    """
+    """One line on what the command line got wrong."""
     for kind, words in _WORDS.items():
         if isinstance(error, kind):
             return words(error, root)
@@ -102,16 +87,7 @@ def _options(app: App | None) -> list[str]:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A question about the nearest of the known words, if one is near.
-
-    Args:
-        word: What was written.
-        known: What could have been meant.
-
-    Example:
-        >>> did_you_mean("flwo", ["flow", "full-rank"])
-        '; did you mean flow?'
-    """
+    """A question about the nearest of the known words, if one is near."""
     near = difflib.get_close_matches(word, list(known), n=1)
     return f"; did you mean {near[0]}?" if near else ""
 

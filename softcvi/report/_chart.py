@@ -135,19 +135,7 @@ def plain_number(value: float, _: Any = None) -> str:
 
 
 def plain_log(axis: Any, digits: tuple[int, ...] = (1, 2, 5)) -> None:
-    """Plain numbers on a logarithmic axis.
-
-    Args:
-        axis: ``axes.xaxis`` or ``axes.yaxis``.
-        digits: First digits of the numbers that have a tick.
-
-    Example:
-        >>> drawing = draw(
-        ...     100, 80, lambda axes: [axes.set_yscale("log"), plain_log(axes.yaxis)]
-        ... )
-        >>> "<text" in drawing
-        True
-    """
+    """Plain numbers on a logarithmic axis."""
     from matplotlib.ticker import LogLocator
 
     axis.set_major_locator(LogLocator(subs=digits, numticks=6))
@@ -156,16 +144,7 @@ def plain_log(axis: Any, digits: tuple[int, ...] = (1, 2, 5)) -> None:
 
 
 def shortened(text: str, most: int) -> str:
-    """A label that fits its place; what tells folders apart is often at the end.
-
-    Args:
-        text: The label.
-        most: Letters at most.
-
-    Example:
-        >>> shortened("eight-schools-with-a-flow-seed-3", 20)
-        'eight-sch…ow-seed-3'
-    """
+    """A label that fits its place; what tells folders apart is often at the end."""
     if len(text) <= most:
         return text
     half = (most - 1) // 2
@@ -173,16 +152,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A number for a table; a dash if there is none.
-
-    Args:
-        value: The number.
-        digits: Significant digits.
-
-    Example:
-        >>> number(1234.5678), number(None), number(0.000123)
-        ('1235', '–', '0.000123')
-    """
+    """A number for a table; a dash if there is none."""
     if value is None or value != value:
         return "\N{EN DASH}"
     if abs(value) in (float("inf"),):

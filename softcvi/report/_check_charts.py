@@ -24,16 +24,7 @@ _LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 
 
 def check_charts(views: Sequence[FitView]) -> list[Chart]:
-    """k-hat, importance weights, and coverage where there is a reference.
-
-    Args:
-        views: Fits of one posterior.
-
-    Example:
-        >>> from softcvi.report import FitView
-        >>> [chart.title for chart in check_charts([FitView.example()])]
-        ['k-hat', 'Importance weights']
-    """
+    """k-hat, importance weights, and coverage where there is a reference."""
     charts = []
     weighted = [v for v in views if v.log_weights is not None and v.khat is not None]
     if weighted:

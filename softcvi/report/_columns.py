@@ -32,16 +32,7 @@ def as_columns(draws: Mapping[str, Any], most: int | None = None) -> Columns:
 
 
 def is_discrete(column: np.ndarray) -> bool:
-    """Whether a column holds few distinct whole numbers.
-
-    Args:
-        column: The numbers.
-
-    Example:
-        >>> import numpy as np
-        >>> is_discrete(np.array([0, 1, 1])), is_discrete(np.array([0.1, 0.2]))
-        (True, False)
-    """
+    """Whether a column holds few distinct whole numbers."""
     if np.issubdtype(column.dtype, np.integer) or column.dtype == bool:
         return True
     finite = column[np.isfinite(column)]
@@ -49,17 +40,7 @@ def is_discrete(column: np.ndarray) -> bool:
 
 
 def shown_range(columns: list[np.ndarray]) -> tuple[float, float]:
-    """The range that holds 99 per cent of each column.
-
-    Args:
-        columns: The same scalar of several samples.
-
-    Example:
-        >>> import numpy as np
-        >>> low, high = shown_range([np.linspace(0, 1, 1001)])
-        >>> -0.1 < low < 0.1, 0.9 < high < 1.1
-        (True, True)
-    """
+    """The range that holds 99 per cent of each column."""
     finite = [np.asarray(c, float)[np.isfinite(c)] for c in columns]
     ends = [np.quantile(c, [0.005, 0.995]) for c in finite if c.size]
     if not ends:

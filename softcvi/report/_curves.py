@@ -21,17 +21,7 @@ _EVIDENCE = Style("log evidence", SOFT, "2 3", "#a7b1bb")
 
 
 def training_charts(views: Sequence[FitView]) -> list[Chart]:
-    """One chart for each of the three curves, all fits in it.
-
-    Args:
-        views: Fits of one posterior.
-
-    Example:
-        >>> from softcvi.report import FitView
-        >>> view = FitView.example()
-        >>> [chart.title for chart in training_charts([view])]
-        ['Excess', 'Label ESS', 'ELBO']
-    """
+    """One chart for each of the three curves, all fits in it."""
     return [_curve(name, views) for name in _NAMES]
 
 

@@ -10,15 +10,7 @@ from softcvi.report.style import Style, own_style
 
 
 def with_own_names(views: Sequence[FitView]) -> list[FitView]:
-    """Call fits of one title by their folders, or by numbers if they have none.
-
-    Args:
-        views: The fits.
-
-    Example:
-        >>> [view.label for view in with_own_names([FitView.example()] * 2)]
-        ['SoftCVI 1', 'SoftCVI 2']
-    """
+    """Call fits of one title by their folders, or by numbers if they have none."""
     alike = Counter(view.title for view in views)
     clashing = [view for view in views if alike[view.title] > 1]
     folders = _short_paths([view.source for view in clashing])
@@ -34,16 +26,7 @@ def with_own_names(views: Sequence[FitView]) -> list[FitView]:
 
 
 def with_own_styles(views: Sequence[FitView]) -> list[FitView]:
-    """Give fits that share a chart and a method a colour each; the first keeps its.
-
-    Args:
-        views: The fits.
-
-    Example:
-        >>> first, second = with_own_styles([FitView.example()] * 2)
-        >>> first.style.colour == second.style.colour
-        False
-    """
+    """Give fits that share a chart and a method a colour each; the first keeps its."""
     alike = Counter((view.posterior, view.style) for view in views)
     seen: set[tuple[str, Style]] = set()
     given: Counter[str] = Counter()

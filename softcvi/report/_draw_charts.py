@@ -21,30 +21,12 @@ _HEADING = 22
 
 
 def reference_of(views: Sequence[FitView]) -> Columns | None:
-    """The reference draws that the fits of one posterior share, if any.
-
-    Args:
-        views: Fits of one posterior.
-
-    Example:
-        >>> from softcvi.report import FitView
-        >>> reference_of([FitView.example()]) is None
-        True
-    """
+    """The reference draws that the fits of one posterior share, if any."""
     return next((v.reference for v in views if v.reference is not None), None)
 
 
 def marginal_charts(views: Sequence[FitView]) -> list[Chart]:
-    """A density for each scalar, with the reference behind it.
-
-    Args:
-        views: Fits of one posterior.
-
-    Example:
-        >>> from softcvi.report import FitView
-        >>> [chart.title for chart in marginal_charts([FitView.example()])]
-        ['mu', 'tau']
-    """
+    """A density for each scalar, with the reference behind it."""
     names = by_interest(views)[:_MARGINALS]
     return [_marginal(name, views) for name in names]
 
@@ -118,16 +100,7 @@ def _row(label: str, values: np.ndarray) -> tuple[str, ...]:
 
 
 def pairs_chart(view: FitView) -> Chart | None:
-    """Scatter plots of pairs of scalars, the reference behind the fit.
-
-    Args:
-        view: One fit.
-
-    Example:
-        >>> from softcvi.report import FitView
-        >>> pairs_chart(FitView.example()).title
-        'Pairs'
-    """
+    """Scatter plots of pairs of scalars, the reference behind the fit."""
     names = _pair_names(view)
     if len(names) < 2:
         return None

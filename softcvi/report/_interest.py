@@ -6,18 +6,7 @@ from softcvi.report._view import FitView
 
 
 def by_interest(views: Sequence[FitView]) -> list[str]:
-    """Scalars that a verdict names, then scalar parameters, then elements of arrays.
-
-    Args:
-        views: Fits of one posterior.
-
-    Example:
-        >>> import dataclasses
-        >>> view = FitView.example()
-        >>> columns = {name: view.columns["mu"] for name in ("a[0]", "a[1]", "mu")}
-        >>> by_interest([dataclasses.replace(view, columns=columns, named=("a[1]",))])
-        ['a[1]', 'mu', 'a[0]']
-    """
+    """Scalars that a verdict names, then scalar parameters, then elements of arrays."""
     named = {name for view in views for name in view.named}
 
     def rank(name: str) -> int:

@@ -76,15 +76,7 @@ def write_report(
 
 
 def as_views(fits: Any) -> list[FitView]:
-    """Normalise what ``write_report`` is given.
-
-    Args:
-        fits: A result, a view, or a sequence of them.
-
-    Example:
-        >>> len(as_views(FitView.example()))
-        1
-    """
+    """Normalise what ``write_report`` is given."""
     several = [fits] if isinstance(fits, Fit) else list(fits)
     if not several:
         raise ValueError("fits: give at least one.")
@@ -92,15 +84,7 @@ def as_views(fits: Any) -> list[FitView]:
 
 
 def group_by_posterior(views: Sequence[FitView]) -> dict[str, list[FitView]]:
-    """Fits by the posterior they are for, in their order.
-
-    Args:
-        views: The fits.
-
-    Example:
-        >>> list(group_by_posterior([FitView.example()]))
-        ['example']
-    """
+    """Fits by the posterior they are for, in their order."""
     groups: dict[str, list[FitView]] = {}
     for view in views:
         groups.setdefault(view.posterior, []).append(view)
@@ -108,16 +92,7 @@ def group_by_posterior(views: Sequence[FitView]) -> dict[str, list[FitView]]:
 
 
 def render(template: str, **values: Any) -> str:
-    """Fill one of the package's templates.
-
-    Args:
-        template: Its file name.
-        **values: What it shows.
-
-    Example:
-        >>> render("index.html", title="none", table=None).startswith("<!doctype html>")
-        True
-    """
+    """Fill one of the package's templates."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(

@@ -36,16 +36,6 @@ def worst_shift(ours: Columns, reference: Columns) -> Shift:
     """Compare means and spreads, scalar by scalar.
 
     A lost mode leaves k-hat small, since no draw ever sees it; the reference does.
-
-    Args:
-        ours: Draws of the fit.
-        reference: Draws taken as the truth.
-
-    Example:
-        >>> import numpy as np
-        >>> one = {"x": np.linspace(-1, 1, 100)}
-        >>> worst_shift({"x": one["x"] + 1.0}, one).level
-        'not trusted'
     """
     names = [name for name in reference if name in ours]
     if not names:
@@ -78,18 +68,7 @@ def worst_shift(ours: Columns, reference: Columns) -> Shift:
 
 
 def has_all_of(structure: Structure, reference: Mapping[str, Any]) -> bool:
-    """Whether reference draws are whole points of a posterior, which have a density.
-
-    Args:
-        structure: One point of the posterior.
-        reference: Named arrays with a leading axis of draws.
-
-    Example:
-        >>> import numpy as np
-        >>> point = Structure({"mu": np.zeros(()), "a": np.zeros(3)})
-        >>> has_all_of(point, {"mu": np.zeros(9), "a": np.zeros((9, 2))})
-        False
-    """
+    """Whether reference draws are whole points of a posterior, which have a density."""
     return all(
         name in reference and np.shape(reference[name])[1:] == shape
         for name, shape in zip(structure.names, structure.shapes, strict=True)
@@ -97,15 +76,6 @@ def has_all_of(structure: Structure, reference: Mapping[str, Any]) -> bool:
 
 
 def worse(first: str, second: str) -> str:
-    """The worse of two verdicts.
-
-    Args:
-        first: One verdict.
-        second: The other.
-
-    Example:
-        >>> worse("trusted", "caution")
-        'caution'
-    """
+    """The worse of two verdicts."""
     order = ("trusted", "caution", "not trusted")
     return max(first, second, key=order.index)

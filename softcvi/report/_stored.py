@@ -35,17 +35,7 @@ def needs_model(folder: str | os.PathLike, reference: Mapping[str, Any]) -> bool
 def posterior_for(
     folder: Path, reference: Mapping[str, Any], target: AbstractTarget | None = None
 ) -> Posterior | None:
-    """The posterior, if reference draws have a density under it.
-
-    Args:
-        folder: The folder of a fit.
-        reference: Named arrays with a leading axis of draws.
-        target: The model that was fitted; needed only if ``needs_model``.
-
-    Example:
-        >>> posterior_for(Path("no-such-folder"), {}) is None
-        True
-    """
+    """The posterior, if reference draws have a density under it."""
     path = folder / POSTERIOR
     if not path.exists():
         return None

@@ -70,17 +70,7 @@ class Table:
 def comparison_table(
     views: Sequence[FitView], links: Sequence[str] | None = None
 ) -> Table:
-    """A row for each fit; columns that no fit has are left out.
-
-    Args:
-        views: The fits.
-        links: Where each row leads.
-
-    Example:
-        >>> table = comparison_table([FitView.example()])
-        >>> table.header[:3]
-        ('fit', 'verdict', 'k-hat')
-    """
+    """A row for each fit; columns that no fit has are left out."""
     columns: dict[str, list[float | None]] = {
         "k-hat": [view.khat for view in views],
         "ESS share": [view.ess_share for view in views],
@@ -106,15 +96,7 @@ def comparison_table(
 
 
 def estimates_table(views: Sequence[FitView]) -> Table:
-    """Mean and standard deviation of every scalar, and quantiles of a fit alone.
-
-    Args:
-        views: Fits of one posterior.
-
-    Example:
-        >>> estimates_table([FitView.example()]).header
-        ('parameter', 'SoftCVI mean', 'sd', '5%', '95%')
-    """
+    """Mean and standard deviation of every scalar, and quantiles of a fit alone."""
     reference = next((v.reference for v in views if v.reference is not None), None)
     alone = len(views) == 1
     header = ["parameter"]

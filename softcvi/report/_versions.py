@@ -9,12 +9,7 @@ _PACKAGES = ("softcvi", "jax", "jaxlib", "equinox", "flowjax", "optax", "numpy")
 
 
 def versions() -> dict[str, str]:
-    """Versions of what decides the numbers, and the device.
-
-    Example:
-        >>> sorted(versions())[:2]
-        ['Python', 'device']
-    """
+    """Versions of what decides the numbers, and the device."""
     found = {"Python": platform.python_version()}
     for package in _PACKAGES:
         try:

@@ -15,41 +15,17 @@ _MEANINGS = {
 
 
 def headline(level: str) -> str:
-    """The verdict as a sentence.
-
-    Args:
-        level: ``"trusted"``, ``"caution"`` or ``"not trusted"``.
-
-    Example:
-        >>> headline("trusted")
-        'This answer can be trusted.'
-    """
+    """The verdict as a sentence."""
     return _HEADLINES.get(level, level)
 
 
 def meaning(level: str) -> str:
-    """What the verdict rests on.
-
-    Args:
-        level: ``"trusted"``, ``"caution"`` or ``"not trusted"``.
-
-    Example:
-        >>> meaning("trusted")
-        'Nothing that was checked speaks against it.'
-    """
+    """What the verdict rests on."""
     return _MEANINGS.get(level, "")
 
 
 def advice(view: FitView) -> list[str]:
-    """What to try next.
-
-    Args:
-        view: The fit.
-
-    Example:
-        >>> advice(FitView.example())
-        []
-    """
+    """What to try next."""
     tips = []
     if view.status == "interrupted":
         tips.append("It was interrupted: run it again with --resume to go on.")
