@@ -11,7 +11,7 @@ from softcvi.guides._gaussian import (
     mean_field,
 )
 from softcvi.guides._hierarchical import HierarchicalGuide, hierarchical
-from softcvi.guides._low_rank import LowRankNormal, low_rank
+from softcvi.guides._low_rank import LowRankNormal, low_rank, low_rank_at
 from softcvi.guides._mixed import MixedGuide, mixed
 from softcvi.guides._mixture import MixtureGuide, mixture
 from softcvi.guides._scalar_mixture import ScalarMixtures, scalar_mixtures
@@ -50,6 +50,7 @@ __all__ = [
     "full_rank_t",
     "hierarchical",
     "low_rank",
+    "low_rank_at",
     "mean_field",
     "mixed",
     "mixture",

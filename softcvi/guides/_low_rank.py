@@ -95,16 +95,56 @@ class LowRankNormal(AbstractVectorDistribution):
         top = jnp.sqrt(jnp.clip(values[-rank:] - 1.0, 0.0, None))
         factor = vectors[:, -rank:] * top
         left = jnp.clip(1.0 - jnp.sum(factor**2, axis=1), 0.05, None)
-        scale = sd * jnp.sqrt(left)
-        return eqx.tree_at(
-            lambda normal: (normal.loc, normal.scale, normal.factor),
-            LowRankNormal(mean, scale, factor),
-            (
-                in_units(mean, sd),
-                positive_in_units(scale, sd),
-                in_units(sd[:, None] * factor, sd[:, None]),
-            ),
+        return placed_low_rank(mean, sd * jnp.sqrt(left), sd[:, None] * factor)
+
+
+def placed_low_rank(
+    mean: Float[Array, " d"], scale: Float[Array, " d"], factor: Float[Array, "d rank"]
+) -> LowRankNormal:
+    """A low-rank normal whose parameters are counted in its standard deviations."""
+    sd = jnp.sqrt(scale**2 + jnp.sum(factor**2, axis=1))
+    return eqx.tree_at(
+        lambda normal: (normal.loc, normal.scale, normal.factor),
+        LowRankNormal(mean, scale, factor),
+        (
+            in_units(mean, sd),
+            positive_in_units(scale, sd),
+            in_units(factor, sd[:, None]),
+        ),
+    )
+
+
+def low_rank_at(
+    target: PyTree,
+    mean: Float[Array, " d"],
+    scale: Float[Array, " d"],
+    factor: Float[Array, "d rank"],
+) -> VectorGuide:
+    """A low-rank normal placed by its parts: no covariance matrix is ever made.
+
+    Args:
+        target: The target, or a pytree like one particle.
+        mean: Mean vector.
+        scale: Standard deviations of the diagonal part.
+        factor: Matrix of shape ``(d, rank)``, for example from low-rank curvature.
+
+    Example:
+        >>> import jax.numpy as jnp, softcvi
+        >>> parts = jnp.zeros(9), jnp.ones(9), 0.5 * jnp.ones((9, 1))
+        >>> guide = softcvi.guides.low_rank_at({"x": jnp.zeros(9)}, *parts)
+        >>> guide.placed
+        True
+    """
+    structure = as_guide_structure(target)
+    dtype = float_dtype(structure)
+    mean, scale, factor = (jnp.asarray(part, dtype) for part in (mean, scale, factor))
+    size = structure.size
+    if (mean.shape, scale.shape, factor.shape[:-1]) != ((size,),) * 3:
+        raise ValueError(
+            f"mean, scale, factor: need {size} rows; got shapes {mean.shape}, "
+            f"{scale.shape} and {factor.shape}."
         )
+    return VectorGuide(placed_low_rank(mean, scale, factor), structure, placed=True)
 
 
 def low_rank(

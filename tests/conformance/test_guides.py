@@ -65,6 +65,9 @@ BUILDERS = {
     guides.full_rank: guides.full_rank,
     guides.full_rank_t: guides.full_rank_t,
     guides.low_rank: guides.low_rank,
+    guides.low_rank_at: lambda x: guides.low_rank_at(
+        x, jnp.zeros(3), jnp.ones(3), jnp.ones((3, 1))
+    ),
     guides.student_t: guides.student_t,
     guides.scalar_mixtures: guides.scalar_mixtures,
     guides.hierarchical: lambda x: guides.hierarchical(x, local=("x",)),

@@ -163,3 +163,18 @@ def test_bad_sizes_are_refused():
         guides.Folded(guides.DiagonalNormal(LOC, SCALE))
     with pytest.raises(ValueError, match="network, cond_shape: give both"):
         guides.SplineUniform(cond_shape=(1,))
+
+
+def test_a_low_rank_normal_is_placed_by_its_parts():
+    """The density is that of the covariance, which is made here and not there."""
+    rng = np.random.default_rng(0)
+    mean, scale = rng.normal(size=4), rng.uniform(0.5, 2.0, 4)
+    factor = rng.normal(size=(4, 2))
+    guide = guides.low_rank_at(np.zeros(4, np.float32), mean, scale, factor)
+    x = rng.normal(size=4).astype(np.float32)
+    covariance = np.diag(scale**2) + factor @ factor.T
+    expected = stats.multivariate_normal(mean, covariance).logpdf(x)
+    np.testing.assert_allclose(guide.log_prob(x), expected, rtol=1e-4)
+    assert guide.suggested_rate == guide.tuned_rate
+    with pytest.raises(ValueError, match="mean, scale, factor: need 4 rows"):
+        guides.low_rank_at(np.zeros(4, np.float32), mean, scale, factor[:3])

@@ -41,6 +41,9 @@ GUIDES = {
     "low_rank": lambda: guides.low_rank(LIKE, rank=2),
     "hierarchical": lambda: guides.hierarchical(LIKE, local=("a",)),
     "scalar_mixtures": lambda: guides.scalar_mixtures(LIKE, components=2),
+    "low_rank_at": lambda: guides.low_rank_at(
+        LIKE, jnp.zeros(3), jnp.ones(3), jnp.ones((3, 1))
+    ),
     "student_t": lambda: guides.student_t(LIKE),
     "spline_flow": lambda: guides.spline_flow(LIKE, key=jax.random.key(1), **SMALL),
     "coupling_flow": lambda: guides.coupling_flow(LIKE, key=jax.random.key(1), **SMALL),
