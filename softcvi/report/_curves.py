@@ -22,7 +22,9 @@ _EVIDENCE = Style("log evidence", SOFT, "2 3", "#a7b1bb")
 
 def training_charts(views: Sequence[FitView]) -> list[Chart]:
     """One chart for each of the three curves, all fits in it."""
-    return [_curve(name, views) for name in _NAMES]
+    # An answer may come without training, such as chains or a guide as it started.
+    trained = [view for view in views if len(view.history["step"])]
+    return [_curve(name, trained) for name in _NAMES] if trained else []
 
 
 def _curve(name: str, views: Sequence[FitView]) -> Chart:

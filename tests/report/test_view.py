@@ -138,3 +138,13 @@ def test_results_pass_their_advice_on(result):
     view = FitView.from_result(result, reference=far)
     assert any("reference" in tip for tip in advice(view))
     assert view.named[0] in view.columns
+
+
+def test_an_answer_without_training_has_a_page(tmp_path):
+    view = FitView.example()
+    history = {name: np.zeros(0) for name in view.history}
+    untrained = dataclasses.replace(view, history=history)
+    assert write_report(untrained, tmp_path / "alone.html").exists()
+    assert write_report([view, untrained], tmp_path / "both.html").exists()
+    save_fit(untrained, tmp_path / "fit")
+    assert len(read_fit(tmp_path / "fit").history["step"]) == 0
