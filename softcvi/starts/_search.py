@@ -50,7 +50,7 @@ _MISSING = 0.02
 _STARTS_PER_PLACE = 20
 # A mixture with so large a share of effective draws is the posterior.
 _EXPLAINED = 0.6
-_LOOKS = 3
+_LOOKS = 2
 # Ends of a place that may be parts of their own.
 _PARTS = 3
 # Share of effective draws below which a tempered population is tried instead.
