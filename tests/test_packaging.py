@@ -127,7 +127,8 @@ def test_a_layer_imports_only_itself_and_earlier_ones(layer):
 
 def test_every_folder_of_the_package_is_a_layer():
     folders = {p.name for p in PACKAGE.iterdir() if any(p.rglob("*.py"))}
-    assert folders <= set(LAYERS)
+    # Workarounds for the compiler stand below all layers, and are private.
+    assert folders <= {*LAYERS, "_compile"}
 
 
 def test_experiments_and_commands_use_only_public_names():
