@@ -49,6 +49,7 @@ test-oldest: | $(OLDEST)/bin/python
 	@$(OLDEST)/bin/python -m pip install --quiet --constraint constraints-oldest.txt \
 	  --editable '.[numpyro,blackjax,report,test]'
 	@$(OLDEST)/bin/python -m pytest -q -n $(WORKERS) -m 'not slow' \
+	  -W ignore::DeprecationWarning \
 	  tests/targets tests/objectives tests/posterior tests/diagnostics tests/fitting
 
 $(OLDEST)/bin/python:
