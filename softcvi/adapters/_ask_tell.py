@@ -126,8 +126,7 @@ class AskTellSession:
         weights = WeightEvidence.of(self.importance())
         # The weighted evaluations are the answer: early ones were far away.
         weights = dataclasses.replace(weights, correction=0.0)
-        size = self.guide.structure.size
-        return judge(Evidence(has_gradient=False, dimension=size, weights=weights))
+        return judge(Evidence(has_gradient=False, weights=weights))
 
     def ask(self, n: int) -> PyTree:
         """Points to evaluate, in model coordinates with a leading axis.
@@ -191,11 +190,10 @@ class AskTellSession:
                 f"log_density: {len(ids)} points are pending, but the array has shape "
                 f"{values.shape}. Give one number per point, or say which with ids."
             )
-        unknown = [i for i in ids if i not in self._pending]
-        if unknown or len(set(ids)) < len(ids):
+        if not set(ids) <= set(self._pending) or len(set(ids)) < len(ids):
             raise ValueError(
-                f"ids: {unknown or list(ids)} are not pending, or told twice; pending "
-                f"are {list(self.pending)}."
+                f"ids: {list(ids)} are not pending, or told twice; pending are "
+                f"{list(self.pending)}."
             )
         rows = slice(self.evaluations, self.evaluations + values.size)
         told = [self._pending.pop(i) for i in ids]

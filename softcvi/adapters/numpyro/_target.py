@@ -1,7 +1,6 @@
 """The posterior of a NumPyro model as a target."""
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -77,7 +76,12 @@ class NumPyroTarget(AbstractModelTarget):
         return self.warned
 
     def model_parameters(self) -> dict[str, Any]:
-        return self._constrained_params()
+        # Modules with priors leave shapes where their parameters were.
+        return {
+            name: value
+            for name, value in self._constrained_params().items()
+            if any(map(eqx.is_inexact_array, jax.tree_util.tree_leaves(value)))
+        }
 
     def log_density(self, particle: dict, data: Any = None) -> Scalar:
         x, log_det = self.space.to_model_and_log_det(particle)
@@ -162,7 +166,17 @@ class NumPyroTarget(AbstractModelTarget):
         return {name: np.asarray(trace[name]["value"]) for name in self.constants}
 
     def prior(self, key: PRNGKeyArray) -> dict[str, Array]:
-        trace = self._prior_trace(key, redrawn)
+        numpyro = require("numpyro", "numpyro")
+        # The seed comes after, for it gives keys to sites that are not observed.
+        model = numpyro.handlers.seed(redrawn(self.call.model), key)
+        for handler in (
+            substitute(self._constrained_params()),
+            whole_plates,
+            drawn_if_improper,
+        ):
+            model = handler(model)
+        args, kwargs = self.call.arguments()
+        trace = numpyro.handlers.trace(model).get_trace(*args, **kwargs)
         shown = ("sample", "deterministic")
         return {
             name: site["value"]
@@ -193,15 +207,9 @@ class NumPyroTarget(AbstractModelTarget):
             if site["type"] == "plate"
         }
 
-    def _prior_trace(
-        self, key: PRNGKeyArray | None = None, change: Callable = as_it_is
-    ) -> dict[str, dict]:
+    def _prior_trace(self) -> dict[str, dict]:
         return self.call.trace(
-            change,
-            substitute(self._constrained_params()),
-            whole_plates,
-            drawn_if_improper,
-            key=key,
+            substitute(self._constrained_params()), whole_plates, drawn_if_improper
         )
 
     def _trace(self, x: dict, key: PRNGKeyArray | None = None) -> dict[str, dict]:

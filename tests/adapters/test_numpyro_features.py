@@ -1,0 +1,117 @@
+"""What else NumPyro models are made of."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from numpyro.contrib.control_flow import scan
+
+import softcvi
+from softcvi.adapters import from_numpyro, to_arviz
+
+RNG = np.random.default_rng(0)
+Y = RNG.normal(size=12)
+
+
+def tree_of(target, **options):
+    pytest.importorskip("arviz_base")
+    posterior = softcvi.Posterior(softcvi.guides.mean_field(target), target)
+    return to_arviz(posterior, n=5, **options)
+
+
+def test_sites_inside_scan_and_their_density():
+    def model(y):
+        scale = numpyro.sample("scale", dist.HalfNormal(1))
+        drift = numpyro.sample("drift", dist.Normal(0, scale))
+
+        def step(level, value):
+            level = numpyro.sample("level", dist.Normal(level + drift, scale))
+            numpyro.sample("y", dist.Normal(level, 1), obs=value)
+            return level, None
+
+        scan(step, 0.0, y)
+
+    target = from_numpyro(model, Y)
+    assert target.space.decentred == ("drift",)
+    assert "scan" in target.notes[0]
+    level = jnp.linspace(0.0, 1.0, 12)
+    u = {"scale": jnp.log(0.5), "drift": jnp.asarray(0.4), "level": level}
+    before = jnp.concatenate([jnp.zeros(1), level[:-1]])
+    exact = dist.HalfNormal(1).log_prob(0.5) + jnp.log(0.5)
+    exact += dist.Normal(0, 1).log_prob(0.4)
+    exact += dist.Normal(before + 0.2, 0.5).log_prob(level).sum()
+    exact += dist.Normal(level, 1).log_prob(Y).sum()
+    np.testing.assert_allclose(target.log_density(u), exact, rtol=1e-5)
+    assert tree_of(target)["posterior"]["level"].shape == (1, 5, 12)
+
+
+def test_scopes_become_dots_in_a_tree():
+    def part():
+        return numpyro.sample("mu", dist.Normal(0, 1))
+
+    def model(y):
+        left = numpyro.handlers.scope(part, prefix="left")()
+        right = numpyro.handlers.scope(part, prefix="right")()
+        numpyro.sample("y", dist.Normal(left + right, 1), obs=y)
+
+    target = from_numpyro(model, Y)
+    assert set(target.like) == {"left/mu", "right/mu"}
+    assert set(tree_of(target)["posterior"].data_vars) == {"left.mu", "right.mu"}
+
+
+def test_subsampled_plates_are_whole_in_a_tree():
+    def model(y):
+        mu = numpyro.sample("mu", dist.Normal(0, 1))
+        with numpyro.plate("rows", 12, subsample_size=4):
+            batch = numpyro.subsample(y, event_dim=0)
+            numpyro.sample("y", dist.Normal(mu, 1), obs=batch)
+
+    with pytest.warns(UserWarning, match="subsamples"):
+        target = from_numpyro(model, jnp.asarray(Y))
+    tree = tree_of(target, prior=True)
+    for group in ("log_likelihood", "posterior_predictive", "prior_predictive"):
+        assert tree[group]["y"].dims == ("chain", "draw", "rows")
+        assert tree[group]["y"].shape == (1, 5, 12)
+    np.testing.assert_allclose(tree["observed_data"]["y"], Y, rtol=1e-6)
+
+
+def test_numpyros_predictive_takes_the_draws():
+    def model(y):
+        mu = numpyro.sample("mu", dist.Normal(0, 1))
+        twice = numpyro.deterministic("twice", 2 * mu)
+        with numpyro.plate("rows", 12):
+            numpyro.sample("y", dist.Normal(twice, 1), obs=y)
+
+    target = from_numpyro(model, Y)
+    posterior = softcvi.Posterior(softcvi.guides.mean_field(target), target)
+    draws = posterior.sample(jax.random.key(0), 7)
+    predictive = numpyro.infer.Predictive(model, posterior_samples=draws, batch_ndims=1)
+    assert predictive(jax.random.key(1), None)["y"].shape == (7, 12)
+
+
+def test_networks_with_priors_and_trained_networks():
+    nn = pytest.importorskip("flax.linen")
+    from numpyro.contrib.module import flax_module, random_flax_module
+
+    x = RNG.normal(size=(12, 2))
+
+    def bayesian(x, y):
+        net = random_flax_module(
+            "net", nn.Dense(1), prior=dist.Normal(0, 1), input_shape=(2,)
+        )
+        numpyro.sample("y", dist.Normal(net(x)[:, 0], 1), obs=y)
+
+    target = from_numpyro(bayesian, x, Y)
+    assert {leaf.shape for leaf in target.like.values()} == {(1,), (2, 1)}
+    assert not target.model_parameters()
+
+    def trained(x, y):
+        net = flax_module("net", nn.Dense(1), input_shape=(2,))
+        sigma = numpyro.sample("sigma", dist.HalfNormal(1))
+        numpyro.sample("y", dist.Normal(net(x)[:, 0], sigma), obs=y)
+
+    target = from_numpyro(trained, x, Y)
+    assert set(target.like) == {"sigma"}
+    assert set(target.model_parameters()) == {"net$params"}
