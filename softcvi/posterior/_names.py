@@ -67,7 +67,6 @@ _UNEXPORTED = {
     ),
     "softcvi.stored.Single": ("softcvi.guides._stack", "Single"),
     "softcvi.stored.Stack": ("softcvi.guides._stack", "Stack"),
-    "softcvi.stored.scaled": ("softcvi.guides._parameters", "_scaled_softplus"),
 }
 # Files of format 1 name the module that something was in when they were written.
 _MOVED = {
