@@ -64,6 +64,8 @@ class _Host:
 
     def _sent(self, part: np.ndarray) -> np.ndarray:
         if not self.as_words:
-            return np.asarray(part, np.float32)
+            # Far out a log density may exceed single precision: infinite it is.
+            with np.errstate(over="ignore"):
+                return np.asarray(part, np.float32)
         doubles = np.ascontiguousarray(part, np.float64)
         return doubles.view(np.uint32).reshape(*np.shape(part), 2)

@@ -76,6 +76,11 @@ def test_rejected_points_have_no_density_and_no_gradient(target):
     np.testing.assert_array_equal(gradient, 0.0)
 
 
+def test_densities_beyond_single_precision_are_infinite(target):
+    particle = {"unconstrained": jnp.array([-1e30, 1e25])}
+    assert target.log_density(particle) == -jnp.inf
+
+
 def test_fit_finds_the_posterior_with_its_gradient(target):
     result = softcvi.fit(jax.random.key(0), target, steps=2000, progress=False)
     draws = result.sample(jax.random.key(1), 8000)
