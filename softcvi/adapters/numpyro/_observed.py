@@ -103,7 +103,7 @@ def _refuse_mismatch(name: str, site: dict) -> None:
     inside = f", in the plate {' and '.join(plates)}" if plates else ""
     # The type of JAX's own error on shapes that do not go together.
     raise TypeError(
-        f"model: the observed site '{name}' has data of shape {shape} where its "
+        f"the observed site '{name}' has data of shape {shape} where its "
         f"distribution has shape {tuple(fn.shape())}{inside}. Check the lengths of the "
         "arguments of the model."
     )
