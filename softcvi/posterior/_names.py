@@ -60,6 +60,11 @@ _CLASS_PACKAGES = frozenset(
 # What guides are made of and no package exports: a name of ours, and where it is.
 _UNEXPORTED = {
     "softcvi.stored.identity": ("equinox.nn._mlp", "_identity"),
+    "softcvi.stored.moved": ("softcvi.guides._parameters", "_moved"),
+    "softcvi.stored.scaled_softplus": (
+        "softcvi.guides._parameters",
+        "_scaled_softplus",
+    ),
     "softcvi.stored.Single": ("softcvi.guides._stack", "Single"),
     "softcvi.stored.Stack": ("softcvi.guides._stack", "Stack"),
 }
