@@ -165,6 +165,8 @@ class Evidence(eqx.Module):
         uses_labels: Whether the objective ranks particles by labels; label ESS says
             nothing about one that does not, such as the ELBO.
         has_gradient: Whether the model has a gradient.
+        has_discrete: Whether some parameters are discrete: neither chains nor a search
+            then check that no other values were missed.
         dimension: Number of scalar parameters.
         drift: Change of the ELBO over the last part of the run, in nats.
         weights: Fresh importance weights.
@@ -191,6 +193,7 @@ class Evidence(eqx.Module):
     label_ess: float | None = None
     uses_labels: bool = True
     has_gradient: bool | None = None
+    has_discrete: bool = False
     dimension: int | None = None
     drift: float | None = None
     weights: WeightEvidence | None = None

@@ -45,6 +45,7 @@ def examine(
     weights = WeightEvidence.of(sample)
     evidence = Evidence(
         has_gradient=target.has_gradient,
+        has_discrete=not target.structure.is_continuous,
         dimension=size,
         weights=weights,
         model_warnings=target.model_warnings,

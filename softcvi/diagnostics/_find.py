@@ -25,6 +25,8 @@ def find(evidence: Evidence) -> tuple[Finding, ...]:
         *_of_sampler(evidence.sampler),
         *_of_search(evidence),
     ]
+    if evidence.has_discrete and evidence.sampler is None:
+        found.append(Finding(Kind.DISCRETE_UNCHECKED, Severity.CAUTION))
     if evidence.weights is None and evidence.sampler is None and not found:
         found.append(Finding(Kind.NOTHING_MEASURED, Severity.CAUTION))
     if _confirms_the_draws(evidence):

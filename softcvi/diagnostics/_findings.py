@@ -56,6 +56,7 @@ class Kind(enum.Enum):
     MISSING_MASS = "missing mass"
     IMPROPER = "improper"
     MODEL_WARNING = "model warning"
+    DISCRETE_UNCHECKED = "discrete values unchecked"
     NOTHING_MEASURED = "nothing measured"
 
 

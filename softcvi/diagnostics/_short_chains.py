@@ -43,7 +43,6 @@ _TYPICAL = 0.01
 _MARGIN = 2.0
 # Whole weights, and densities of the guide, mean something up to here.
 _MAX_WEIGHED = 100
-_EVEN_SHARE = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,8 +108,7 @@ def short_chains(
     if size > _MANY:
         chains = min(chains, _CHAINS_OF_MANY)
     rng = numpy_generator(key)
-    is_even = sample.khat < np.inf and sample.ess >= _EVEN_SHARE * len(sample.log_q)
-    weighs = (sample.is_usable or is_even) and size <= _MAX_WEIGHED
+    weighs = (sample.is_usable or sample.khat == -np.inf) and size <= _MAX_WEIGHED
     dispersed = int(_DISPERSED_SHARE * chains) if weighs else 0
     factor = _factor(answer, rng)
     pick = rng.choice(len(answer.shares), chains - dispersed, p=answer.shares)

@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from softcvi.posterior import ImportanceSample
+
 
 @dataclasses.dataclass(frozen=True)
 class Thresholds:
@@ -15,7 +17,7 @@ class Thresholds:
 
     # Vehtari et al. (2024), Pareto smoothed importance sampling: estimates are
     # practically useful below 0.7, and have finite variance below 0.5.
-    usable_khat: float = 0.7
+    usable_khat: float = ImportanceSample.largest_khat
     good_khat: float = 0.5
     # Vehtari et al. (2021), rank-normalised R-hat: an effective sample size of 400
     # makes means and their errors reliable. The same number for weights and chains.
@@ -49,7 +51,7 @@ class Thresholds:
     max_memory: float = 0.5
     # A high k-hat does not count where half of the draws carry weight and chains that
     # remember this little of their start confirm means and standard deviations.
-    mostly_even_ess_share: float = 0.5
+    mostly_even_ess_share: float = ImportanceSample.mostly_even_share
     forgotten: float = 0.2
     # Vehtari et al. (2021) for R-hat; Stan warns at any divergence, and one in a
     # hundred transitions is where estimates of scales were seen to be biased.

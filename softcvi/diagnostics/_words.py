@@ -85,6 +85,9 @@ _REASONS: dict[Kind, Callable[[Numbers], str]] = {
         f"one more start would lead to a place not seen yet with probability "
         f"{n['share']:.1%}"
     ),
+    Kind.DISCRETE_UNCHECKED: lambda n: (
+        "other values of the discrete parameters were not looked for"
+    ),
     Kind.NOTHING_MEASURED: lambda n: "neither weights nor chains could be checked",
 }
 
@@ -159,6 +162,10 @@ _REMEDIES: dict[Kind, str] = {
     Kind.START_DISAGREEMENT: "Use a guide that can hold several modes.",
     Kind.MISSING_MASS: "Search with more starts, or use a guide with several modes.",
     Kind.IMPROPER: "Give the parameters it names a proper prior.",
+    Kind.DISCRETE_UNCHECKED: (
+        "Repeat the fit with other keys and compare, or sum the discrete parameters "
+        "out of the model."
+    ),
     Kind.MODEL_WARNING: "Mend what the model's own library warns about.",
 }
 

@@ -38,11 +38,20 @@ class ImportanceSample(eqx.Module):
     log_evidence: float
     particles: Any = None
     largest_khat: ClassVar[float] = 0.7
+    mostly_even_share: ClassVar[float] = 0.5
 
     @property
     def is_usable(self) -> bool:
-        """Whether the weights correct the draws rather than add noise."""
-        return bool(np.isfinite(self.khat) and self.khat <= self.largest_khat)
+        """Whether the weights correct the draws rather than add noise.
+
+        Where most draws carry weight, no single one dominates, whatever the shape of
+        the tail; leaving the weights out would put back what they remove, such as the
+        tail of a normal guide that an exponential makes enormous.
+        """
+        is_even = self.ess >= self.mostly_even_share * len(self.log_weights)
+        return bool(
+            np.isfinite(self.khat) and (self.khat <= self.largest_khat or is_even)
+        )
 
     @property
     def ess(self) -> float:

@@ -247,3 +247,10 @@ def test_chains_that_resolve_little_do_not_stand_in_for_weights():
     verdict = judge(Evidence(dimension=300, weights=weights, chains=blurred))
     assert verdict.level == "not trusted"
     assert Kind.HIGH_KHAT in kinds(verdict)
+
+
+def test_discrete_values_that_nothing_checked_are_no_reason_to_trust():
+    assert judge(Evidence(weights=GOOD)).trusted
+    verdict = judge(Evidence(weights=GOOD, has_discrete=True))
+    assert verdict.level == "caution"
+    assert "discrete" in verdict.reasons[0]
