@@ -202,15 +202,15 @@ def test_draws_of_a_trusted_answer_are_right_in_the_coordinates_of_the_model():
     # Rates of few events, fitted on the log scale: a normal there has a tail that the
     # exponential makes enormous. Weights remove it although k-hat, which looks at the
     # other tail, is high.
-    shape = jnp.array([0.8, 2.0, 6.0])
+    shape = jnp.array([0.5])
 
     def log_prob(x):
         return jnp.sum((shape - 1) * jnp.log(x["rate"]) - x["rate"])
 
     space = softcvi.targets.UnconstrainedSpace({"rate": softcvi.targets.positive()})
-    target = softcvi.DensityTarget(log_prob, {"rate": jnp.zeros(3)}, space=space)
+    target = softcvi.DensityTarget(log_prob, {"rate": jnp.zeros(1)}, space=space)
     guide = softcvi.guides.full_rank(target)
     fit = softcvi.fit(jax.random.key(0), target, guide, steps=2000, progress=False)
     draws = np.asarray(fit.sample(jax.random.key(1), 20_000)["rate"], np.float64)
-    # Standard errors of the sd of gamma draws are below 0.03, the weights' twice that.
-    np.testing.assert_allclose(draws.std(axis=0), np.sqrt(shape), rtol=0.2)
+    # The standard error of the sd is 2 %, that of the weighted one twice as much.
+    np.testing.assert_allclose(draws.std(axis=0), np.sqrt(shape), rtol=0.15)
