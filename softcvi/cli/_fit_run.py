@@ -8,7 +8,6 @@ from typing import Any
 import jax
 
 import softcvi
-from softcvi import guides
 from softcvi.cli._data import read_draws
 from softcvi.cli._errors import FAILURE, INTERRUPTED, OK, CommandError
 from softcvi.cli._fit import Method, Output
@@ -30,6 +29,7 @@ from softcvi.cli._observed import is_prior
 from softcvi.cli._progress import make_reporter
 from softcvi.cli._terminal import say
 from softcvi.report import FitView, as_json
+from softcvi.sweeps import GUIDES
 from softcvi.targets import AbstractTarget
 
 _CODES = {"interrupted": INTERRUPTED, "failed": FAILURE}
@@ -156,15 +156,6 @@ _OBJECTIVES: dict[str, Any] = {
     "elbo": lambda method: softcvi.ELBO(_particles(method)),
     "snis-fkl": lambda method: softcvi.SNISForwardKL(_particles(method)),
 }
-_GUIDES: dict[str, Any] = {
-    "auto": lambda key, target: None,
-    "mean-field": lambda key, target: guides.mean_field(target),
-    "full-rank": lambda key, target: guides.full_rank(target),
-    "low-rank": lambda key, target: guides.low_rank(target),
-    "student-t": lambda key, target: guides.student_t(target),
-    "flow": lambda key, target: guides.spline_flow(target, key=key),
-    "coupling": lambda key, target: guides.coupling_flow(target, key=key),
-}
 
 
 def _fit(
@@ -180,7 +171,7 @@ def _fit(
         return softcvi.fit_until(
             fit_key, target, method.until_khat, steps=method.steps, progress=reporter
         )
-    guide = _GUIDES[method.guide](guide_key, target)
+    guide = GUIDES[method.guide](guide_key, target)
     checkpoint = softcvi.fitting.Checkpoint(
         output.out / CHECKPOINT, every=_CHECKPOINT_SECONDS
     )

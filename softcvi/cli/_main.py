@@ -30,6 +30,7 @@ examples:
   softcvi fit model.py:model --data data.json --out fits/first
   softcvi fit model.py:model --data data.json --guide flow --out fits/flow
   softcvi report fits/* --out comparison   many fits side by side
+  softcvi sweep grid.yaml --out sweep      a grid of models, guides and seeds
 
 `softcvi COMMAND --help` says more about each. Compiled programs are kept in
 the user's cache folder; --no-cache or SOFTCVI_CACHE_DIR change that. Colours
@@ -41,6 +42,7 @@ _COMMANDS = {
     "demo": "Fit two posteriors with SoftCVI and with the ELBO, and write a page.",
     "fit": "Fit a NumPyro, PyMC or Stan model or a log density in a file.",
     "report": "Make an HTML page, or an index of many, from fits on disk.",
+    "sweep": "Fit every combination of a grid, on one core, many or a cluster.",
     "completion": "Print a completion script for bash, zsh or fish.",
 }
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from softcvi import guides
+from softcvi.guides import AbstractGuide
 from softcvi.objectives import (
     ELBO,
     AbstractObjective,
@@ -21,14 +22,16 @@ from softcvi.objectives import (
 
 _DEFAULT_ALPHA = 0.75
 
-# Constructors of guides by name; "auto" leaves the choice to ``fit``.
-GUIDES: dict[str, Callable | None] = {
-    "auto": None,
-    "mean-field": guides.mean_field,
-    "full-rank": guides.full_rank,
-    "full-rank-t": guides.full_rank_t,
-    "low-rank": guides.low_rank,
-    "student-t": guides.student_t,
+# Guides by name, from a key and a target; "auto" leaves the choice to ``fit``.
+GUIDES: dict[str, Callable[..., AbstractGuide | None]] = {
+    "auto": lambda key, target: None,
+    "mean-field": lambda key, target: guides.mean_field(target),
+    "full-rank": lambda key, target: guides.full_rank(target),
+    "full-rank-t": lambda key, target: guides.full_rank_t(target),
+    "low-rank": lambda key, target: guides.low_rank(target),
+    "student-t": lambda key, target: guides.student_t(target),
+    "flow": lambda key, target: guides.spline_flow(target, key=key),
+    "coupling": lambda key, target: guides.coupling_flow(target, key=key),
 }
 OBJECTIVES: dict[str, Callable[..., AbstractObjective]] = {
     "softcvi": SoftCVI,

@@ -7,8 +7,10 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from softcvi.diagnostics import summarise
 from softcvi.fitting import (
@@ -25,6 +27,8 @@ from softcvi.targets import AbstractTarget
 
 # Fits of one program per batch: a worker that dies loses at most so many.
 _BATCH = 16
+
+_SETTINGS = ("model", "data", "guide", "objective", "particles", "alpha")
 
 Load = Callable[[str, str | None], AbstractTarget]
 
@@ -48,6 +52,31 @@ class SweepResult:
     def num_failed(self) -> int:
         """How many fits failed."""
         return sum(record["status"] == "failed" for record in self.records)
+
+    def table(self) -> str:
+        """The records in short: one row per setting, over its seeds, in Markdown."""
+        groups: dict[tuple, list[dict[str, Any]]] = {}
+        for record in self.records:
+            settings = record["configuration"]
+            name = tuple(settings[column] for column in _SETTINGS)
+            groups.setdefault(name, []).append(record)
+        rows = [[*_SETTINGS, "fits", "failed", "trusted", "median k-hat", "seconds"]]
+        for name, records in groups.items():
+            done = [r for r in records if r["status"] != "failed"]
+            khats = [r["khat"] for r in done if r["khat"] is not None]
+            rows.append(
+                [
+                    *("" if part is None else str(part) for part in name),
+                    str(len(records)),
+                    str(len(records) - len(done)),
+                    str(sum(r["verdict"] == "trusted" for r in done)),
+                    f"{np.median(khats):.2f}" if khats else "",
+                    f"{np.median([r['seconds'] for r in done]):.1f}" if done else "",
+                ]
+            )
+        lines = [" | ".join(row) for row in rows]
+        lines.insert(1, " | ".join(["---"] * len(rows[0])))
+        return "\n".join(f"| {line} |" for line in lines)
 
 
 def sweep(
@@ -124,17 +153,24 @@ def run_batch(load: Load, batch: Sequence[Configuration]) -> list[dict[str, Any]
     """Fit configurations that differ in their seed alone; one record each."""
     first = batch[0]
     target = load(first.model, first.data)
-    make_guide = GUIDES[first.guide]
-    keys = [jax.random.key(configuration.seed) for configuration in batch]
+    pairs = [jax.random.split(jax.random.key(c.seed)) for c in batch]
+    keys = [pair[0] for pair in pairs]
+    guides = [GUIDES[first.guide](pair[1], target) for pair in pairs]
     settings: dict[str, Any] = {
         "objective": first.make_objective(),
         "steps": first.steps,
         "progress": False,
     }
-    if make_guide is None:
+    if guides[0] is None:
         results = [fit(key, target, throw=False, **settings) for key in keys]
     else:
-        results = fit_many(jnp.stack(keys), target, make_guide(target), **settings)
+        stacked = jax.tree_util.tree_map(
+            lambda *leaves: jnp.stack(leaves) if eqx.is_array(leaves[0]) else leaves[0],
+            *guides,
+        )
+        results = fit_many(
+            jnp.stack(keys), target, stacked, batched_guide=True, **settings
+        )
     return [_record(c, r) for c, r in zip(batch, results, strict=True)]
 
 
