@@ -131,13 +131,13 @@ def test_every_folder_of_the_package_is_a_layer():
     assert folders <= {*LAYERS, "_compile"}
 
 
-def test_experiments_and_commands_use_only_public_names():
+def test_commands_use_only_public_names():
+    # tests/experiments/test_public_interface.py says the same of the experiments.
     wrong = [
         f"{name_of(path)} imports {name}"
-        for folder, layer in (("experiments", None), ("softcvi/cli", "cli"))
-        for path in python_files(folder)
+        for path in python_files("softcvi/cli")
         for name in softcvi_imports(path)
-        if layer is None or layer_of(name) != layer
+        if layer_of(name) != "cli"
         if any(part.startswith("_") for part in name.split("."))
     ]
     assert not wrong, "\n".join(wrong)
