@@ -22,21 +22,6 @@ def place(
     return guide.matched(mean, covariance)
 
 
-def can_be_placed(guide: AbstractGuide) -> bool:
-    """Whether ``place`` can move guides of this family."""
-    return guide.can_be_matched
-
-
-def is_flow(guide: AbstractGuide) -> bool:
-    """Whether a guide is a flow."""
-    return guide.is_flow
-
-
-def starting_rate(guide: AbstractGuide, placed: bool) -> float:
-    """Peak learning rate of a guide, which knows itself whether it is placed."""
-    return guide.suggested_rate
-
-
 def place_by_newton(
     key: PRNGKeyArray, guide: AbstractGuide, target: AbstractTarget, *, paths: int
 ) -> AbstractGuide:
@@ -46,5 +31,5 @@ def place_by_newton(
     normals = jax.vmap(climb)(jax.random.split(key, paths))
     best = jnp.argmax(normals.elbo)
     placed = place(guide, normals.mean[best], normals.covariance[best])
-    assert placed is not None  # the caller has asked can_be_placed
+    assert placed is not None  # the caller has asked can_be_matched
     return placed
