@@ -139,7 +139,8 @@ def _fit_generalised_pareto(exceedances: np.ndarray) -> tuple[float, float]:
 def _pareto_quantile(p: np.ndarray, k: float, sigma: float) -> np.ndarray:
     if abs(k) < 1e-12:
         return -sigma * np.log1p(-p)
-    return sigma * np.expm1(-k * np.log1p(-p)) / k
+    with np.errstate(over="ignore"):  # infinite for a very heavy tail
+        return sigma * np.expm1(-k * np.log1p(-p)) / k
 
 
 def _logsumexp(x: np.ndarray) -> float:

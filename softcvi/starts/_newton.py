@@ -14,9 +14,14 @@ from jaxtyping import Array, Float
 
 from softcvi.starts._double import Density
 
-_MAX_ITERATIONS = 60
+_MAX_ITERATIONS = 150
 _ELBO_PAIRS = 16
 _FLOOR = 1e-8
+# Shares of Newton's step that are tried. The first is the point itself. Large ones are
+# for exponential walls, on which Newton's step is the same however high they are.
+_SIZES = (0.0, 128.0, 32.0, 8.0, *(2.0**-i for i in range(-2, 9)), 2e-3, 5e-4, 6e-5)
+# Share of the largest gain for which a shorter step is taken.
+_ENOUGH = 0.99
 # Draws outside the support count as so much below the point itself: a normal always
 # has some of them where a support is bounded.
 _OUTSIDE = 100.0
@@ -62,8 +67,7 @@ def newton_path(density: Density, start: Float[Array, " d"]) -> LocalNormal:
     noise = np.random.default_rng(0).normal(size=(_ELBO_PAIRS, dim))
     noise = np.concatenate([noise, -noise])
     entropy = 0.5 * np.mean(np.sum(noise**2, axis=1)) + 0.5 * dim * np.log(2 * np.pi)
-    # The first candidate is the point itself.
-    sizes = np.concatenate([[0.0], 2.0 ** -np.arange(-1.0, 15.0)])
+    sizes = np.array(_SIZES)
     noise, sizes = jnp.asarray(noise, start.dtype), jnp.asarray(sizes, start.dtype)
 
     def safe(x):
@@ -95,8 +99,12 @@ def newton_path(density: Density, start: Float[Array, " d"]) -> LocalNormal:
             jnp.where(better, elbo, state.best.elbo),
             state.best.converged,
         )
-        pick = jnp.argmax(log_p)
-        gain = log_p[pick] - log_p[0]
+        gains = jnp.where(log_p == -jnp.inf, -jnp.inf, log_p - log_p[0])
+        # Of steps that gain the same the shortest: a longer one may overshoot where
+        # another direction hides what it costs.
+        is_enough = gains >= _ENOUGH * jnp.max(gains)
+        pick = jnp.argmin(jnp.where(is_enough, sizes, jnp.inf))
+        gain = gains[pick]
         done = ~usable | ~(gain > 1e-6 * (1 + jnp.abs(log_p[0])))
         decrement = jnp.sqrt(jnp.maximum(gradient @ step, 0.0))
         best = eqx.tree_at(lambda b: b.converged, best, usable & (decrement < 0.05))
