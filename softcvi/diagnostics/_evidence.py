@@ -134,7 +134,8 @@ class SearchEvidence(eqx.Module):
             narrowest place with half of the mass that the look around the places
             would have noticed with 95 % probability; None if there was none.
         missing_mass: Good and Turing's estimate of the probability that one more
-            start leads to a place not seen yet.
+            start leads to a place not seen yet, or the share of the mass beyond the
+            reach of all places, if that is more.
 
     Example:
         >>> import softcvi

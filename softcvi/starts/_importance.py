@@ -13,10 +13,11 @@ from jaxtyping import Float
 
 from softcvi.posterior import psis
 from softcvi.starts._base import Moments
-from softcvi.starts._proposal import TMixture, factor_of, log_sum
+from softcvi.starts._proposal import TMixture, factor_of, log_sum, share_on_normal
 
 _ROUNDS = 8
-_GOOD_SHARE = 0.7
+# Share of effective draws, of what a normal posterior has, at which rounds end.
+_GOOD_SHARE = 0.75
 # Change of both evidence and effective share at which further rounds change nothing.
 _SETTLED = 0.03
 # Every part keeps some draws, however small it seems: its estimate may be wrong.
@@ -84,6 +85,7 @@ def adapt(
     if logits is not None:
         weights = _normalised(np.asarray(logits, np.float64))
     best = last = None
+    good_share = _GOOD_SHARE * share_on_normal(dim)
     for _ in range(_ROUNDS):
         mixed = (1 - _EVEN_SHARE) * weights + _EVEN_SHARE / count
         proposal = TMixture(
@@ -108,7 +110,7 @@ def adapt(
             ]
             found = [_with_mass(mode, log_evidence) for mode in found]
             best = Fitted(tuple(found), proposal, ess_share, log_evidence, error)
-        if ess_share > _GOOD_SHARE or (
+        if ess_share > good_share or (
             last is not None
             and abs(ess_share - last[0]) < _SETTLED * ess_share
             and abs(log_evidence - last[1]) < _SETTLED
@@ -155,9 +157,7 @@ def _moments(k, proposal, covariances, draws, part, log_weights, shared) -> Mome
     ess_share = float(1 / np.sum(np.exp(2 * own_weights)) / n)
     # Weighted draws know the moments better than a proposal that is far off.
     if ess_share < _FAR_OFF and total**2 / np.sum(mass**2) > _PER_PARAMETER * dim:
-        mean = mass @ draws / total
-        centred = draws - mean
-        weighted = (mass[:, None] * centred).T @ centred / total
+        mean, weighted = weighted_moments(draws, mass)
         covariance = weighted if _positive(weighted) else covariance
     return Moments(
         mean=mean,
@@ -186,20 +186,38 @@ def _moved(means, covariances, draws, weights, shared):
         dim = means.shape[1]
         if not (total > 0 and total**2 / np.sum(own**2) > dim + 2):
             continue
-        own = own / total
-        mean = own @ draws
-        centred = draws - mean
-        covariance = (own[:, None] * centred).T @ centred
+        mean, covariance = weighted_moments(draws, own)
         if np.all(np.isfinite(covariance)) and _positive(covariance):
             means[k], covariances[k] = mean, covariance
     return means, covariances
 
 
+def weighted_moments(
+    draws: Float[np.ndarray, "n d"], weights: Float[np.ndarray, " n"]
+) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, "d d"]]:
+    """Mean and covariance of weighted draws; weights need not sum to one."""
+    draws, weights = _that_count(draws, weights)
+    mean = weights @ draws
+    centred = draws - mean
+    return mean, (weights[:, None] * centred).T @ centred
+
+
+def _that_count(draws: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Draws whose weights are not negligible, with weights that sum to one.
+
+    Of many separate parts each has but a few of the draws.
+    """
+    counts = weights > 1e-12 * np.max(weights)
+    return draws[counts], weights[counts] / np.sum(weights[counts])
+
+
 def _departure(draws: np.ndarray, weights: np.ndarray) -> float:
-    weights = weights / np.sum(weights)
+    draws, weights = _that_count(draws, weights)
     centred = draws - weights @ draws
-    with np.errstate(divide="ignore", invalid="ignore"):  # all weight on one draw
-        z = centred / np.sqrt(weights @ centred**2)
+    deviations = np.sqrt(weights @ centred**2)
+    if not np.all(deviations > 0):  # all weight on one draw
+        return np.inf
+    z = centred / deviations
     skewness, excess = weights @ z**3, weights @ z**4 - 3.0
     return float(max(np.max(np.abs(skewness)), 0.5 * np.max(excess)))
 

@@ -12,7 +12,6 @@ from softcvi._compile import rarely_run
 from softcvi.starts._double import double_precision
 from softcvi.starts._importance import LogDensity
 from softcvi.starts._modes import Ends
-from softcvi.starts._proposal import factor_of
 from softcvi.targets import AbstractTarget
 
 # Distances from a known place, in its own standard deviations.
@@ -54,20 +53,24 @@ def starts_around(
     best = [ends.members(place)[0] for place in range(ends.num_places)]
     dim = ends.means.shape[1]
     points = np.empty((n, dim))
+    axes = {end: _axes(ends.covariances[end]) for end in best[:n]}
     for i in range(n):
         end = best[i % len(best)]
         radius = _RADII[(i // len(best)) % len(_RADII)]
-        covariance = ends.covariances[end]
         if rng.uniform() < 0.5:
-            values, vectors = np.linalg.eigh(covariance)
             axis = dim - 1 - int(rng.integers(min(dim, 3)))
-            direction = vectors[:, axis] * np.sqrt(np.maximum(values[axis], 0.0))
-            direction = direction * rng.choice([-1.0, 1.0])
+            direction = axes[end][:, axis] * rng.choice([-1.0, 1.0])
         else:
             unit = rng.normal(size=dim)
-            direction = factor_of(covariance) @ (unit / np.linalg.norm(unit))
+            direction = axes[end] @ (unit / np.linalg.norm(unit))
         points[i] = ends.means[end] + radius * direction
     return points
+
+
+def _axes(covariance: Float[np.ndarray, "d d"]) -> Float[np.ndarray, "d d"]:
+    """Principal axes in columns, each as long as its deviation; the widest last."""
+    values, vectors = np.linalg.eigh(covariance)
+    return vectors * np.sqrt(np.maximum(values, 0.0))
 
 
 def first_finite(

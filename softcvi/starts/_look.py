@@ -4,9 +4,10 @@ import math
 
 import equinox as eqx
 import numpy as np
+import scipy.stats
 from jaxtyping import Float
 
-from softcvi.starts._importance import Fitted, LogDensity
+from softcvi.starts._importance import Fitted, LogDensity, weighted_moments
 from softcvi.starts._proposal import TMixture, log_sum
 
 _DF = 3.0
@@ -16,6 +17,10 @@ _WIDTHS = ((1.0, 0.6), (2.0, 0.15), (5.0, 0.15), (20.0, 0.1))
 _SUSPICIOUS = 3.0
 # Distance between points that are worth a climb each, in units of the places.
 _APART = 0.3
+# Share of a place's own t within its reach.
+_REACH = 0.9999
+# Effective draws beyond the reach of all places that are enough to weigh them.
+_FEWEST = 10
 
 
 class Look(eqx.Module):
@@ -24,12 +29,17 @@ class Look(eqx.Module):
     Attributes:
         suspects: Points whose density is far above what is known, the highest first.
         missing: Estimated share of the mass that lies at such points.
+        missing_variance: The same of the variance, of the parameter with the most.
+        uncovered: Share of the mass that lies beyond the reach of all places, where
+            enough points there have been drawn.
         mean: Weighted mean of them.
         covariance: Weighted covariance of them; None if they are too few.
     """
 
     suspects: Float[np.ndarray, "m d"]
     missing: float
+    missing_variance: float
+    uncovered: float
     mean: Float[np.ndarray, " d"] | None
     covariance: Float[np.ndarray, "d d"] | None
 
@@ -57,7 +67,7 @@ def look_around(
     log_p = np.asarray(log_density(draws), np.float64)
     log_p = np.where(np.isfinite(log_p), log_p, -np.inf)
     if not np.any(np.isfinite(log_p)):
-        return Look(np.empty((0, draws.shape[1])), 0.0, None, None)
+        return Look(np.empty((0, draws.shape[1])), 0.0, 0.0, 0.0, None, None)
     squares = known.squares(draws)
     score = log_p - fitted.log_evidence - log_sum(known.log_parts(squares))
     wide = TMixture(known.log_weights, known.means, known.factors, _DF)
@@ -73,21 +83,31 @@ def look_around(
     own = np.where(is_suspect, weights, 0.0)
     total = np.sum(own)
     if not total > 0:
-        return Look(np.empty((0, draws.shape[1])), 0.0, None, None)
+        return Look(np.empty((0, draws.shape[1])), 0.0, 0.0, 0.0, None, None)
     order = np.argsort(-score, kind="stable")[: np.sum(is_suspect)]
     picked = rng.choice(len(draws), size=keep, p=own / total)
     order = np.stack([order[: len(picked)], picked[: len(order)]], axis=1).ravel()
     suspects = _spread_out(draws[order], known, keep)
-    mean = own @ draws / total
-    centred = draws - mean
-    covariance = (own[:, None] * centred).T @ centred / total
-    enough = total**2 / np.sum(own**2) > draws.shape[1] + 2
+    mean, covariance = weighted_moments(draws, own)
+    enough = _effective(own) > draws.shape[1] + 2
+    squared = (draws - weights @ draws / np.sum(weights)) ** 2
+    dim = draws.shape[1]
+    is_beyond = np.min(squares, axis=1) > dim * scipy.stats.f.ppf(_REACH, dim, known.df)
+    beyond = np.where(is_beyond, own, 0.0)
+    is_measured = _effective(beyond) > _FEWEST
     return Look(
         suspects,
         float(total / np.sum(weights)),
+        float(np.max((own @ squared) / (weights @ squared))) if enough else 0.0,
+        float(np.sum(beyond) / np.sum(weights)) if is_measured else 0.0,
         mean if enough else None,
         covariance if enough else None,
     )
+
+
+def _effective(weights: np.ndarray) -> float:
+    """Effective number of weighted draws."""
+    return float(np.sum(weights) ** 2 / (np.sum(weights**2) + np.finfo(float).tiny))
 
 
 def _spread_out(points: np.ndarray, known: TMixture, keep: int) -> np.ndarray:

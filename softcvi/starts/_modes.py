@@ -75,7 +75,8 @@ def distinct_ends(ends: Ends) -> Ends:
     """Join ends that lie within a standard deviation of each other, best first."""
     means, covariances, elbos = ends.means, ends.covariances, ends.elbos
     order = np.argsort(-elbos, kind="stable")
-    order = order[elbos[order] > elbos[order[0]] - _GAP]
+    # The best one stays, even where the gap is below the rounding of its height.
+    order = order[elbos[order] >= elbos[order[0]] - _GAP]
     kept: list[int] = []
     total: list[int] = []
     inverses: list[np.ndarray] = []
@@ -104,6 +105,11 @@ def distinct_ends(ends: Ends) -> Ends:
     )
 
 
+def ridge_cost(cost: int) -> int:
+    """Elementary operations of one ridge, by those of a log density."""
+    return _RIDGE_POINTS * _ITERATIONS * (len(_SIZES) + 3) * cost
+
+
 def join_by_lines(ends: Ends, log_density: LogDensity) -> Ends:
     """Join ends that a straight line without a dip connects."""
     pairs = _nearest_pairs(ends, np.arange(len(ends.means)), _NEIGHBOURS)
@@ -121,6 +127,7 @@ def join_by_ridges(
     ends: Ends,
     heights: Callable[[Array, Array, Array], Float[np.ndarray, "b n"]],
     batch: int,
+    most: int,
 ) -> Ends:
     """Join places that a curved way without a dip connects.
 
@@ -128,9 +135,10 @@ def join_by_ridges(
         ends: The ends.
         heights: Log densities along the highest ways between a batch of points.
         batch: Size of these batches.
+        most: Number of pairs to try; the nearest are.
     """
     best = np.array([ends.members(p)[0] for p in np.unique(ends.places)])
-    pairs = _nearest_pairs(ends, best, 2)
+    pairs = _nearest_pairs(ends, best, 2)[:most]
     joined = ends
     for begin in range(0, len(pairs), batch):
         some = pairs[begin : begin + batch]
@@ -153,15 +161,17 @@ def _depths(values: Float[np.ndarray, "b n"]) -> Float[np.ndarray, " b"]:
 
 
 def _nearest_pairs(ends: Ends, among: np.ndarray, number: int) -> list[tuple[int, int]]:
-    """Each of some ends with its nearest others, in its own units."""
-    pairs: dict[tuple[int, int], None] = {}
+    """Each of some ends with its nearest others, in its own units; nearest first."""
+    pairs: dict[tuple[int, int], float] = {}
     for i in among:
         inverse = np.linalg.inv(factor_of(ends.covariances[i]))
         square = np.sum(((ends.means[among] - ends.means[i]) @ inverse.T) ** 2, axis=1)
-        for j in among[np.argsort(square, kind="stable")[: number + 1]]:
+        for nearest in np.argsort(square, kind="stable")[: number + 1]:
+            j = among[nearest]
             if i != j:
-                pairs[int(min(i, j)), int(max(i, j))] = None
-    return list(pairs)
+                pair = int(min(i, j)), int(max(i, j))
+                pairs[pair] = min(float(square[nearest]), pairs.get(pair, np.inf))
+    return sorted(pairs, key=lambda pair: pairs[pair])
 
 
 def _joined(ends: Ends, pairs: list[tuple[int, int]], connected: np.ndarray) -> Ends:

@@ -5,6 +5,7 @@ import math
 import equinox as eqx
 import numpy as np
 import scipy.linalg
+import scipy.stats
 from jaxtyping import Float
 
 _DF = 7.0
@@ -71,6 +72,25 @@ class TMixture(eqx.Module):
     def log_density(self, x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
         """Log density of the mixture."""
         return log_sum(self.log_parts(self.squares(x)))
+
+
+def share_on_normal(dim: int, df: float = _DF) -> float:
+    """Share of effective draws of a t that is used for the normal it widens.
+
+    No t can do better on a normal posterior, and it falls with the dimension.
+
+    Args:
+        dim: Number of parameters.
+        df: Degrees of freedom.
+
+    Example:
+        >>> [round(share_on_normal(dim), 2) for dim in (1, 10, 50)]
+        [0.97, 0.79, 0.47]
+    """
+    square = scipy.stats.chi2.ppf((np.arange(2000) + 0.5) / 2000, dim)
+    log_ratio = 0.5 * (df + dim) * np.log1p(square / df) - 0.5 * square
+    log_ratio += math.lgamma(df / 2) - math.lgamma((df + dim) / 2)
+    return float(1 / np.mean(np.exp(log_ratio + 0.5 * dim * math.log(df / 2))))
 
 
 def log_sum(log_parts: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " n"]:

@@ -14,7 +14,7 @@ from softcvi.starts._base import (
 )
 from softcvi.starts._cost import cost_of
 from softcvi.starts._double import Density
-from softcvi.starts._importance import Fitted, adapt, num_draws, worth_keeping
+from softcvi.starts._importance import Fitted, adapt, worth_keeping
 from softcvi.starts._launch import (
     candidates,
     far_starts,
@@ -30,12 +30,16 @@ from softcvi.starts._modes import (
     join_by_lines,
     join_by_ridges,
     ridge,
+    ridge_cost,
 )
 from softcvi.starts._newton import LocalNormal, newton_path
+from softcvi.starts._proposal import share_on_normal
 from softcvi.starts._tempered import Evaluator, temper
 from softcvi.targets._numpy_random import numpy_generator
 
 _BATCH = 16
+# Points that the program of the log density takes at once.
+_POINTS = 500
 SCALES = (1.0, 3.0, 10.0, 30.0, 100.0)
 # Elementary operations that the search may take: about a second on two cores if there
 # is one place, and several where there are many.
@@ -48,8 +52,11 @@ _LOOK = (1_000, 32_000)
 # Good and Turing's probability of a place not seen yet, at which the search ends.
 _MISSING = 0.02
 _STARTS_PER_PLACE = 20
-# A mixture with so large a share of effective draws is the posterior.
-_EXPLAINED = 0.6
+# A mixture with so large a share of effective draws is the posterior; in units of the
+# share that a normal posterior has.
+_EXPLAINED = 0.63
+# Elementary operations for ridges between places.
+_BUDGET_OF_RIDGES = 3e9
 _LOOKS = 2
 # Ends of a place that may be parts of their own.
 _PARTS = 3
@@ -58,6 +65,8 @@ _POOR = 0.003
 _POPULATION = 1000
 # Share of the mass outside what is known for which a part is added.
 _WORTH_A_PART = 0.02
+# And share of the variance of a parameter.
+_WORTH_A_WIDE_PART = 0.1
 # Gain of log evidence below which the simpler description is kept.
 _SMALL_GAIN = 0.02
 
@@ -75,7 +84,7 @@ class Search:
         self.rng = numpy_generator(key)
         self.key = key
         self.density = density
-        self.log_density = Evaluator(density, num_draws(density.target.structure.size))
+        self.log_density = Evaluator(density, _POINTS)
         self.scales = scales
         self.dim = density.target.structure.size
         self.cost = cost_of(density.program())
@@ -83,28 +92,29 @@ class Search:
         self.fewest = max(paths, int(np.clip(_BUDGET / per_path, *_PATHS)))
         self.most = int(np.clip(_BUDGET_OF_MANY / per_path, *_PATHS_OF_MANY))
         self.looked = int(np.clip(_BUDGET / self.cost, *_LOOK))
+        self.explained = _EXPLAINED * share_on_normal(self.dim)
         self.ends: Ends | None = None
         self.num_starts = 0
+        self.uncovered = 0.0
 
     def run(self) -> tuple[tuple[Moments, ...], SearchEvidence]:
         fitted = None
-        for _ in range(_LOOKS):
+        for looks in range(_LOOKS + 1):
             while not self._is_enough():
                 self._climb(self._next_starts())
             if self.ends is None:
                 break
             fitted = self._weighed()
-            look = look_around(
-                self.rng, self.log_density, fitted, self.looked, keep=_BATCH
-            )
+            look = self._look(fitted)
             if not len(look.suspects):
                 break
             before = len(self.ends.means)
-            self._climb(np.resize(look.suspects, (_BATCH, self.dim)))
+            if looks < _LOOKS:
+                self._climb(np.resize(look.suspects, (_BATCH, self.dim)))
             if len(self.ends.means) == before:
                 fitted = self._with_wider_part(fitted, look)
                 break
-        if fitted is not None and fitted.ess_share < _EXPLAINED:
+        if fitted is not None and fitted.ess_share < self.explained:
             fitted = self._joined(fitted)
         if fitted is None or fitted.ess_share < _POOR:
             own = own_starts(self.key, self.density.target, _POPULATION)
@@ -114,18 +124,40 @@ class Search:
             )
         return () if fitted is None else worth_keeping(fitted), self._evidence()
 
+    def _look(self, fitted: Fitted) -> Look:
+        return look_around(self.rng, self.log_density, fitted, self.looked, keep=_BATCH)
+
     def _with_wider_part(self, fitted: Fitted, look: Look) -> Fitted:
         """What is known with a part added where mass is missing, if that explains it.
 
-        A wide part around a narrow one has no mode of its own to climb to.
+        A wide part around a narrow one has no mode of its own to climb to. It may be
+        small in mass and yet decide the variance.
         """
-        if look.missing < _WORTH_A_PART or look.covariance is None:
-            return fitted
-        starts = [(m.mean, m.dense) for m in fitted.modes]
-        more = adapt(
-            self.rng, self.log_density, [*starts, (look.mean, look.covariance)]
+        is_missing = (
+            look.missing > _WORTH_A_PART or look.missing_variance > _WORTH_A_WIDE_PART
         )
-        return more if _is_better(more, fitted) else fitted
+        if is_missing and look.covariance is not None:
+            starts = [(m.mean, m.dense) for m in fitted.modes]
+            wide = look.mean, look.covariance
+            more = adapt(self.rng, self.log_density, [*starts, wide])
+            if more.ess_share > self.explained:
+                again = self._look(more)
+                left = again.missing_variance / max(look.missing_variance, 1e-300)
+                if self._is_better(more, fitted) or left < 0.5:
+                    fitted, look = more, again
+        if fitted.ess_share > self.explained:
+            self.uncovered = look.uncovered
+        return fitted
+
+    def _is_better(self, more: Fitted, less: Fitted) -> bool:
+        """Whether a mixture of more parts explains the posterior, the other does not.
+
+        Parts that only come closer to what is bent are not worth having: a flow does
+        that.
+        """
+        return more.ess_share > self.explained and (
+            less.ess_share < self.explained or more.score > less.score + _SMALL_GAIN
+        )
 
     def _next_starts(self) -> Float[np.ndarray, "b d"]:
         turn, n = self.num_starts // _BATCH, candidates(_BATCH)
@@ -162,6 +194,7 @@ class Search:
         )
         self.num_starts += len(starts)
         is_usable = np.isfinite(elbos) & np.all(np.isfinite(means), axis=1)
+        is_usable &= np.all(np.isfinite(covariances), axis=(1, 2))
         new = Ends(
             means[is_usable],
             covariances[is_usable],
@@ -184,7 +217,7 @@ class Search:
         ]
         if len(parts) > self.ends.num_places:
             by_parts = self._fit_of(parts)
-            best = by_parts if _is_better(by_parts, best) else best
+            best = by_parts if self._is_better(by_parts, best) else best
         return best
 
     def _joined(self, best: Fitted) -> Fitted:
@@ -192,7 +225,8 @@ class Search:
         assert self.ends is not None
         if self.ends.num_places > 1:
             before = self.ends.num_places
-            self.ends = join_by_ridges(self.ends, self._heights, _BATCH)
+            most = max(_BATCH, int(_BUDGET_OF_RIDGES / ridge_cost(self.cost)))
+            self.ends = join_by_ridges(self.ends, self._heights, _BATCH, most)
             if self.ends.num_places < before:
                 best = self._fit_of([m[:1] for m in self._members()])
         if any(len(m) > 2 for m in self._members()):
@@ -229,22 +263,12 @@ class Search:
             num_seen_once=once,
             scales=self.scales,
             smallest_feature=smallest_feature(self.looked, self.dim),
-            missing_mass=once / self.num_starts,
+            missing_mass=max(once / self.num_starts, self.uncovered),
         )
 
 
 def _is_higher(one: Fitted, other: Fitted | None) -> bool:
     return other is None or one.score > other.score
-
-
-def _is_better(more: Fitted, less: Fitted) -> bool:
-    """Whether a mixture of more parts explains the posterior, and the other does not.
-
-    Parts that only come closer to what is bent are not worth having: a flow does that.
-    """
-    return more.ess_share > _EXPLAINED and (
-        less.ess_share < _EXPLAINED or more.score > less.score + _SMALL_GAIN
-    )
 
 
 @functools.partial(rarely_run, effort=0)

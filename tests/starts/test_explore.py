@@ -83,6 +83,48 @@ def test_a_wide_part_around_a_spike_has_no_mode_and_is_found():
     np.testing.assert_allclose(weights_of(report), [0.7, 0.3], atol=0.05)
 
 
+def test_a_component_that_roams_over_its_prior_keeps_the_variance():
+    """A hundredth of the mass on a wide plateau has half of the variance."""
+    sds = np.array([1.0, 10.0])
+    weights = np.array([0.99, 0.01])
+    rng = np.random.default_rng(0)
+
+    def plateau(x):
+        height = jax.scipy.stats.norm.logpdf(x[1], 0.0, jnp.asarray(sds))
+        return jax.nn.logsumexp(height + jnp.log(weights)) - 0.5 * x[0] ** 2
+
+    report = Explore().find(KEY, target_of(plateau))
+    assert len(report.modes) == 2
+    assert report.search.missing_mass < 0.02
+    part = rng.choice(2, size=100_000, p=weights_of(report))
+    means = np.stack([mode.mean for mode in report.modes])
+    factors = np.stack([np.linalg.cholesky(mode.dense) for mode in report.modes])
+    # The start's own mixture of t densities.
+    t = rng.normal(size=(part.size, 2)) / np.sqrt(rng.chisquare(7, (part.size, 1)) / 7)
+    draws = means[part] + np.einsum("nij,nj->ni", factors[part], t)
+    right = np.sqrt(weights @ sds**2)
+    # What the verdict of an answer allows.
+    np.testing.assert_allclose(np.std(draws[:, 1]), right, rtol=1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("dim", "width"), [(1, 0.003), (20, 0.002)], ids=["one", "twenty"]
+)
+def test_exponential_walls(dim, width):
+    """Log-gamma variables in small units: starts are as high as exp(500)."""
+    target = target_of(lambda x: jnp.sum(3 * x / width - jnp.exp(x / width)), dim)
+    mode = Explore().find(KEY, target).modes[0]
+    # Digamma and trigamma of 3.
+    np.testing.assert_allclose(mode.mean / width, 0.923, atol=0.3)
+    np.testing.assert_allclose(mode.deviations / width, 0.395**0.5, rtol=0.3)
+
+
+def test_a_density_that_is_finite_nowhere_is_said_to_be():
+    report = Explore().find(KEY, target_of(lambda x: jnp.nan * jnp.sum(x)))
+    assert report.modes == ()
+    assert "finite density" in report.description
+
+
 @pytest.mark.parametrize(
     ("log_prob", "mean", "sd"),
     [
