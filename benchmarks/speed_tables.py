@@ -1,4 +1,4 @@
-"""Write the speed tables of the README from the records in results/bench.
+"""Write the tables of the README and of docs/speed.md from the records in results.
 
 Run it after new records: ``python benchmarks/speed_tables.py``.
 """
@@ -11,23 +11,66 @@ from softcvi_experiments.tables import markdown_table
 from softcvi_experiments.tasks import PAPER_TASKS, get_task
 
 _ROOT = Path(__file__).resolve().parents[1]
-_RECORDS = _ROOT / "results" / "bench"
+_RESULTS = _ROOT / "results"
+_RECORDS = _RESULTS / "bench"
+# Tables of each page, by the names of their markers.
+PAGES = {"README.md": ("quality", "steps"), "docs/speed.md": ("peers", "cold")}
+
+_SCORES = {
+    task: "gap to optimum" if task == "linear_regression" else "log probability"
+    for task in PAPER_TASKS
+}
 
 
 def tables() -> dict[str, str]:
-    """The README's tables by the name of their markers."""
-    return {"steps": _steps(), "peers": _peers()}
+    """All tables by the names of their markers."""
+    return {
+        "quality": _quality(), "steps": _steps(), "peers": _peers(), "cold": _cold(),
+    }  # fmt: skip
 
 
-def with_tables(text: str) -> str:
+def with_tables(text: str, names: tuple[str, ...]) -> str:
     """A page with the tables of today's records between its markers."""
-    for name, table in tables().items():
+    made = tables()
+    for name in names:
+        table = made[name]
         marks = f"<!-- {name}: benchmarks/speed_tables.py -->", f"<!-- end {name} -->"
         pattern = rf"(?<={re.escape(marks[0])}\n).*?(?={re.escape(marks[1])})"
         text, count = re.subn(pattern, f"\n{table}\n\n", text, flags=re.DOTALL)
         if count != 1:
             raise ValueError(f"the page has no place for the table {name!r}")
     return text
+
+
+def _quality() -> str:
+    columns = {
+        "the paper's recipe here": "metrics-paper",
+        "default, 10,000 steps": "metrics-default-10000",
+        "default, 50,000 steps": "metrics-default-50000",
+    }
+    found = {title: _medians(folder) for title, folder in columns.items()}
+    published, *_ = found.values()
+    rows = []
+    for task, metric in _SCORES.items():
+        gap = " (gap)" if metric == "gap to optimum" else ""
+        ours = [medians[task, metric][1] for medians in found.values()]
+        title = get_task(task).title + gap
+        rows.append([title, published[task, metric][0], *ours])
+    header = ["task", "published, 50,000 steps", *columns]
+    return markdown_table(header, rows, numbers=True)
+
+
+def _medians(folder: str) -> dict[tuple[str, str], tuple[str, str]]:
+    """Published and own medians of SoftCVI with alpha 0.75, by task and metric."""
+    text = (_RESULTS / folder / "table.md").read_text(encoding="utf-8")
+    rows = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in text.split("\n")
+    ]
+    return {
+        (row[0], row[2]): (row[3].split(" ")[0], row[4].split(" ")[0])
+        for row in rows
+        if len(row) > 4 and row[1] == "softcvi-0.75"
+    }
 
 
 def _steps() -> str:
@@ -66,8 +109,24 @@ def _peers() -> str:
         ]
         ratios = [f"{row['ratio']:.2g}" if "ratio" in row else "" for row in found]
         rows.append([label, *ratios])
-    header = ["time of a step", *(task["title"] for task in steps)]
+    header = ["time per step", *(task["title"] for task in steps)]
     return markdown_table(header, rows, numbers=True)
+
+
+def _cold() -> str:
+    records = _parts("two-cores/peers.json")["trusted"]
+    ways = dict.fromkeys(record["label"] for record in records)
+    found = {(record["task"], record["label"]): record for record in records}
+    rows = [
+        [get_task(task).title, *(_seconds(found[task, way]) for way in ways)]
+        for task in PAPER_TASKS
+    ]
+    return markdown_table(["task", *ways], rows, numbers=True)
+
+
+def _seconds(record: dict) -> str:
+    trusted = all(record["trusted"])
+    return f"{record['seconds']:.1f}" + ("" if trusted else " (not trusted)")
 
 
 def _parts(name: str) -> dict:
@@ -75,5 +134,7 @@ def _parts(name: str) -> dict:
 
 
 if __name__ == "__main__":
-    page = _ROOT / "README.md"
-    page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
+    for name, of_page in PAGES.items():
+        page = _ROOT / name
+        text = with_tables(page.read_text(encoding="utf-8"), of_page)
+        page.write_text(text, encoding="utf-8")
