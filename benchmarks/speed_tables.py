@@ -1,4 +1,4 @@
-"""Write the tables of the README and of docs/speed.md from the records in results.
+"""Write the tables of the README and of the docs from the records in results.
 
 Run it after new records: ``python benchmarks/speed_tables.py``.
 """
@@ -14,7 +14,24 @@ _ROOT = Path(__file__).resolve().parents[1]
 _RESULTS = _ROOT / "results"
 _RECORDS = _RESULTS / "bench"
 # Tables of each page, by the names of their markers.
-PAGES = {"README.md": ("quality", "steps"), "docs/speed.md": ("peers", "cold")}
+PAGES = {
+    "README.md": ("quality", "steps"),
+    "docs/speed.md": ("peers", "cold"),
+    "docs/zoo.md": ("untouched",),
+}
+# Models of the zoo's report half that were looked at while choosing defaults.
+_LOOKED_AT = {
+    "banana", "eight_schools_noncentred", "four_modes", "horseshoe",
+    "robust_regression", "varying_slopes",
+}  # fmt: skip
+_METHODS = {
+    "fit": "softcvi `fit`",
+    "fit_until": "softcvi `fit_until`",
+    "auto_normal": "NumPyro AutoNormal",
+    "auto_mvn": "NumPyro AutoMultivariateNormal",
+    "pathfinder": "BlackJAX multi-path pathfinder",
+    "nuts": "NumPyro NUTS 4 x (1000 + 1000)",
+}
 
 _SCORES = {
     task: "gap to optimum" if task == "linear_regression" else "log probability"
@@ -26,6 +43,7 @@ def tables() -> dict[str, str]:
     """All tables by the names of their markers."""
     return {
         "quality": _quality(), "steps": _steps(), "peers": _peers(), "cold": _cold(),
+        "untouched": _untouched(),
     }  # fmt: skip
 
 
@@ -127,6 +145,24 @@ def _cold() -> str:
 def _seconds(record: dict) -> str:
     trusted = all(record["trusted"])
     return f"{record['seconds']:.1f}" + ("" if trusted else " (not trusted)")
+
+
+def _untouched() -> str:
+    text = (_RESULTS / "zoo" / "records.jsonl").read_text(encoding="utf-8")
+    records = [json.loads(line) for line in text.splitlines()]
+    rows = []
+    for method, title in _METHODS.items():
+        found = [
+            record
+            for record in records
+            if record["method"] == method
+            and record["split"] == "report"
+            and record["model"] not in _LOOKED_AT
+        ]
+        good = sum(record["good"] is True for record in found)
+        seeds = {record["seed"] for record in found}
+        rows.append([title, f"{good} of {len(found)}", str(len(seeds))])
+    return markdown_table(["method", "good", "seeds"], rows, numbers=True)
 
 
 def _parts(name: str) -> dict:

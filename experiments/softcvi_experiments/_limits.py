@@ -18,7 +18,7 @@ _CHECKS = 20
 _STEPS = 20_000
 _FOLDS = 5
 # Draws that are refreshed do not run out, so that half of them teach as much; the
-# flow that learns from them costs far more a step and settles in fewer.
+# flow that learns from them costs far more per step and settles in fewer.
 _STEPS_IF_REFRESHED = 3_000
 _FOLDS_IF_REFRESHED = 2
 

@@ -102,7 +102,7 @@ def fit_runs(
         **_recipe(task, settings),
     )
     if any(result.status == "interrupted" for result in results):
-        # Half a piece is no piece: the records must not take it for a finished one.
+        # Interrupted runs are not recorded: they would be taken for finished ones.
         raise KeyboardInterrupt
     fitted = [result.posterior.guide for result in results]
     stacked = jax.tree_util.tree_map(_stacked, *fitted)

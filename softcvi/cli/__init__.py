@@ -1,4 +1,4 @@
-"""The command line: ``softcvi demo``, ``fit``, ``report``.
+"""The command line: ``softcvi demo``, ``fit``, ``sweep``, ``report``.
 
 Other distributions add commands by entry points of the group ``softcvi.commands``.
 """

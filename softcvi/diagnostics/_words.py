@@ -132,7 +132,7 @@ def advice(findings: tuple[Finding, ...], evidence: Evidence) -> tuple[str, ...]
     return tuple(dict.fromkeys(tips))
 
 
-_RICHER = "Let softcvi.fit_until climb to richer guides and to chains."
+_RICHER = "Let softcvi.fit_until try richer guides and chains."
 _MODEL = "Check the model where parameters are extreme: its log density must be finite."
 _REMEDIES: dict[Kind, str] = {
     Kind.FAILED: "Read the message of the fit; it names the remedy.",

@@ -20,7 +20,7 @@ _CHUNK_SECONDS = 0.25
 # How often a rule that looks at the history is asked: at the same steps in equal runs.
 _LOOKS = 64
 # After so many steps without a single usable one there is no hope of another.
-_HOPELESS_STEPS = 32
+_STEPS_BEFORE_GIVING_UP = 32
 
 Advance = Callable[[LoopState, jax.Array, jax.Array], LoopState]
 
@@ -207,7 +207,7 @@ class _Loop:
 
     def refuse_if_hopeless(self, refuse: Callable[[], str]) -> None:
         """Raise if not a single step at the beginning could be used."""
-        if not self._checked and self.step >= min(_HOPELESS_STEPS, self.total):
+        if not self._checked and self.step >= min(_STEPS_BEFORE_GIVING_UP, self.total):
             self._checked = True
             if self.state.num_usable == 0:
                 raise ValueError(refuse())

@@ -152,7 +152,7 @@ def begin_and_train(
     one_guide, one_target = batch.one(0, guide, target)
     startup_steps = int(STARTUP_SHARE * plan.steps) if paths else 0
     words = "the guide as given"
-    if paths and _can_climb(one_guide, one_target):
+    if paths and _can_be_placed(one_guide, one_target):
         guide = _placed_by_newton(start_keys, guide, target, paths, batch)
         batch = dataclasses.replace(batch, guide=True)
         words, startup_steps = f"the best of {paths} Newton path(s)", 0
@@ -176,11 +176,11 @@ def begin_and_train(
 
 @eqx.filter_jit
 def _placed_by_newton(keys, guide, target, paths: int, batch: Batch) -> AbstractGuide:
-    climb = functools.partial(place_by_newton, paths=paths)
-    return eqx.filter_vmap(climb, in_axes=(0, *batch.axes()))(keys, guide, target)
+    place = functools.partial(place_by_newton, paths=paths)
+    return eqx.filter_vmap(place, in_axes=(0, *batch.axes()))(keys, guide, target)
 
 
-def _can_climb(guide: AbstractGuide, target: AbstractTarget) -> bool:
+def _can_be_placed(guide: AbstractGuide, target: AbstractTarget) -> bool:
     return (
         target.has_gradient
         and not target.amortised

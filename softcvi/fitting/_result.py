@@ -27,7 +27,7 @@ _FEW_NUMBERS = 8
 CHECK_DRAWS = 4000
 _CHECK_SEED = 20_25
 # Above this the variance of the weights and their mean are infinite.
-_NOT_HOPELESS_KHAT = 1.0
+_LARGEST_RANKED_KHAT = 1.0
 _LEVELS = {"not trusted": 0, "caution": 1, "trusted": 2}
 
 
@@ -160,9 +160,9 @@ class FitResult:
         """How good the answer is, to compare answers about one posterior by.
 
         The verdict first, then the effective number of weighted draws where weights
-        are not hopeless, then the ELBO.
+        have a finite mean, then the ELBO.
         """
-        ess = self.importance.ess if self.khat <= _NOT_HOPELESS_KHAT else 1.0
+        ess = self.importance.ess if self.khat <= _LARGEST_RANKED_KHAT else 1.0
         elbo = quality_of(self.importance).elbo
         return _LEVELS[self.verdict.level], ess, elbo
 

@@ -22,9 +22,9 @@ from softcvi.guides._spline import (
     spline_inverse,
 )
 from softcvi.guides._spline_layer import (
+    compressed,
     from_base,
     num_layer_parameters,
-    seen,
     to_base,
 )
 from softcvi.guides._vector import AbstractVectorDistribution
@@ -122,7 +122,7 @@ class SplineFlow(AbstractVectorDistribution):
         return self._base_log_prob(x) + total
 
     def _seen(self, x: Array) -> Array:
-        return x if self.uniform_base else seen(x)
+        return x if self.uniform_base else compressed(x)
 
     def _layer_to_base(self, raw: Array, x: Array) -> tuple[Array, Array]:
         """Bounded flows are splines alone, others can move and scale them."""

@@ -25,8 +25,8 @@ def num_layer_parameters(knots: int) -> int:
     return num_spline_parameters(knots) + 2
 
 
-def seen(x: Array) -> Array:
-    """What a network sees of values: far ones are drawn near."""
+def compressed(x: Array) -> Array:
+    """Values as a network is given them: large ones grow like a logarithm only."""
     return jnp.arcsinh(x)
 
 

@@ -1,4 +1,4 @@
-"""The ladder of guides and chains that ``fit_until`` climbs."""
+"""``fit_until``: a list of guides and chains, tried until an answer is trusted."""
 
 from softcvi.ladder._base import AbstractRung, Answer, Attempt, LadderState
 from softcvi.ladder._chains import ChainDraws, ChainResult, Chains

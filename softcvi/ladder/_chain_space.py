@@ -130,7 +130,7 @@ def _moments_of(guide: AbstractGuide, target: AbstractTarget) -> Moments:
 
 
 def _inside(space: ChainSpace, target: AbstractTarget) -> ChainSpace:
-    """The same with starts at which the density is finite, drawn in where it is not."""
+    """The same with starts moved towards the centre until their density is finite."""
     starts = space.starts
     for _ in range(_HALVINGS):
         values = np.asarray(_log_densities(starts, space.guide, target))

@@ -36,7 +36,7 @@ def fit_until(
     rungs: tuple[AbstractRung, ...] = DEFAULT_RUNGS,
     progress: bool | AbstractReporter = True,
 ) -> LadderResult:
-    """Climb from a simple guide to richer ones until the answer is trusted.
+    """Try richer and richer guides, then chains, until the answer is trusted.
 
     ``fit`` stops after the guides that the start suggests; ``fit_until`` goes on to
     deeper flows and Markov chains until an answer is trusted or the budget is spent.
@@ -81,10 +81,10 @@ def fit_until(
     if not rungs:
         raise ValueError("rungs: give at least one, e.g. softcvi.ladder.DEFAULT_RUNGS.")
     began = time.perf_counter()
-    start_key, choice_key, climb_key = jax.random.split(key, 3)
+    start_key, choice_key, rung_key = jax.random.split(key, 3)
     report = InBestSpace(Explore()).find(start_key, target)
     state = LadderState(
-        key=climb_key,
+        key=rung_key,
         target=report.target,
         report=report,
         suggestions=suggest(choice_key, report),
@@ -94,13 +94,13 @@ def fit_until(
         ends=began + budget,
     )
     result = LadderResult(state.attempts, report, time.perf_counter() - began)
-    _climb(rungs, state)
+    _try_all(rungs, state)
     if all(attempt.answer is None for attempt in state.attempts):
         raise _nothing_reached(state.attempts)
     return result
 
 
-def _climb(rungs: tuple[AbstractRung, ...], state: LadderState) -> None:
+def _try_all(rungs: tuple[AbstractRung, ...], state: LadderState) -> None:
     for first in rungs:
         rung: AbstractRung | None = first
         while rung is not None:

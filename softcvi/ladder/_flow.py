@@ -22,7 +22,7 @@ _MOMENT_DRAWS = 4096
 
 
 class Flow(AbstractRung):
-    """A spline flow behind an affine map, while there is hope that it helps.
+    """A spline flow behind an affine map, unless earlier answers were too far off.
 
     Not with more than 32 parameters, not where everything before was far off (except
     with few parameters and for the first flow), and not where it would take most of the
@@ -48,11 +48,11 @@ class Flow(AbstractRung):
 
     def attempt(self, state: LadderState) -> Attempt | None:
         best = state.best_fit
-        if best is None or not self._is_hopeful(state):
+        if best is None or not self._is_worthwhile(state):
             return None
         return state.judged(self.name, lambda: self._fit(state, best))
 
-    def _is_hopeful(self, state: LadderState) -> bool:
+    def _is_worthwhile(self, state: LadderState) -> bool:
         structure = state.target.structure
         if not structure.is_continuous or structure.size > _MAX_DIM:
             return False

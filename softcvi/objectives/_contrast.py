@@ -1,4 +1,4 @@
-"""The seam: log densities in, scalar loss out. SoftCVI and the NumPyro loss use it."""
+"""Log densities in, scalar loss out; SoftCVI and the NumPyro loss use it."""
 
 import equinox as eqx
 import jax

@@ -26,7 +26,7 @@ def log_predicted(
 ) -> Float[Array, " k"]:
     """Log predictions of the classifier that the guide parameterises.
 
-    A particle at which the negative is zero or unknown is out of the contest: its
+    A particle at which the negative is zero or unknown gets no label: its
     logit is far below the others, finite so that every divergence stays finite.
     """
     in_play = jnp.isfinite(log_negative)

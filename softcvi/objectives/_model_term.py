@@ -39,7 +39,7 @@ class WithModelTerm(AbstractObjective):
     """An objective plus ``-mean log p_psi(theta_k, x)`` on the same particles.
 
     The parameters psi are the arrays of the target's ``log_prob`` (a callable pytree).
-    The guide does not feel the added term, the model does not feel the classifier.
+    The added term has no gradient in the guide, and the classifier none in the model.
 
     Args:
         objective: The objective that trains the guide.

@@ -24,7 +24,7 @@ _POINTS_PER_INCH = 72
 
 @dataclasses.dataclass(frozen=True)
 class Chart:
-    """What the page shows of one picture, to eyes, ears and fingers.
+    """What the page shows of one picture: drawing, text and numbers.
 
     Args:
         title: Its heading.

@@ -25,7 +25,7 @@ class AmortisedTarget(AbstractTarget):
             pytree, its arrays are model parameters (see ``WithModelTerm``).
         like: One particle (the latents of *one* datum).
         data: Pytree of arrays with a leading data axis.
-        batch_size: How many data a step draws.
+        batch_size: Number of data per step.
         space: Where the fit happens.
 
     Example:
@@ -91,7 +91,7 @@ class MiniBatchTarget(AbstractTarget):
             of a batch of rows.
         like: One particle.
         data: Pytree of arrays with a leading data axis.
-        batch_size: Rows a step draws; the likelihood is scaled up accordingly.
+        batch_size: Rows per step; the likelihood is scaled up accordingly.
         space: Where the fit happens.
 
     Example:

@@ -40,9 +40,9 @@ class VaeSettings:
 
     Args:
         images: ``"digits"`` or ``"mnist"``.
-        batch_size: Images a step; labels compete within each image alone.
+        batch_size: Images per step; labels are normalised per image.
         steps: Optimisation steps.
-        num_particles: K, latents of each image a step.
+        num_particles: K, latents of each image per step.
         rate: Adam's rate.
         hidden: Sizes of the encoder's hidden layers; the decoder mirrors them.
         bound_draws: Draws of each test image for the bounds.

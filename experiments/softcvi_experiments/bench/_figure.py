@@ -22,7 +22,7 @@ _PROBE_STEPS = 64
 
 
 def bench_figure(options: Options) -> list[Path]:
-    """Microseconds a step of one fit and of many at once, and the whole figure's time.
+    """Microseconds per step of one fit and of many, and the whole figure's time.
 
     The whole figure is 4 tasks x 4 methods x ``options.fits`` runs x 50,000 steps; its
     time is the sum of compilations and steps, or measured with ``options.full``.
@@ -80,7 +80,7 @@ def _measure_one(name: str, options: Options) -> dict[str, Any]:
         "seconds_compile": first.seconds_compile,
         "steps": steps,
     }
-    options.say(f"one fit, {name}: {row['us_a_step']:.1f} us a step")
+    options.say(f"one fit, {name}: {row['us_a_step']:.1f} us per step")
     return row
 
 
@@ -112,7 +112,7 @@ def _measure_many(name: str, method: str, options: Options) -> dict[str, Any]:
         "seconds_compile": first.seconds_compile + first.seconds_start,
         "seconds": time.perf_counter() - began,
     }
-    options.say(f"{fits} fits, {name}, {method}: {row['us_a_step']:.1f} us a step")
+    options.say(f"{fits} fits, {name}, {method}: {row['us_a_step']:.1f} us per step")
     return row
 
 

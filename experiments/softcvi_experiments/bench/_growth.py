@@ -26,7 +26,7 @@ _COVARIATES = 10
 
 
 def bench_growth(options: Options) -> list[Path]:
-    """Microseconds a step against K, dimension, depth, fits and data; peak memory.
+    """Microseconds per step against K, dimension, depth, fits and data; peak memory.
 
     Args:
         options: Settings of the run.
@@ -86,7 +86,7 @@ def _curve(
         repeats = 1 if options.quick else min(3, options.repeats)
         seconds = np.median([run(steps) for _ in range(repeats)])
         costs.append(1e6 * float(seconds) / steps)
-        options.say(f"{what}, {label}, {size}: {costs[-1]:.1f} us a step")
+        options.say(f"{what}, {label}, {size}: {costs[-1]:.1f} us per step")
     return {
         "label": label,
         "sizes": list(sizes),

@@ -17,7 +17,7 @@ from softcvi_experiments.bench._problems import Problem
 def peer_contenders(problem: Problem, num_particles: int) -> list[Contender]:
     """Every other library that can express the problem.
 
-    All are given K draws a step and Adam at the same rate.
+    All are given K draws per step and Adam at the same rate.
 
     Args:
         problem: The problem.

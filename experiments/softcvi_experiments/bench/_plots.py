@@ -65,7 +65,7 @@ def _bars(
 
 
 def draw_peers(payload: Payload, path: Path) -> None:
-    """Time of a step relative to ours, our overhead, seconds to a trusted posterior.
+    """Time per step relative to ours, our overhead, seconds to a trusted posterior.
 
     Args:
         payload: A result of the suite.
@@ -81,7 +81,7 @@ def draw_peers(payload: Payload, path: Path) -> None:
         labels = [row["label"] for row in rows]
         ratios = [row["ratio"] for row in rows]
         title = problem["title"]
-        _bars(axis, labels, ratios, title, "time of a step, ours = 1", log=True)
+        _bars(axis, labels, ratios, title, "time per step, ours = 1", log=True)
     for axis, task in zip(axes[len(problems) :], tasks, strict=False):
         rows = [row for row in raced if row["task"] == task]
         labels = [
@@ -119,7 +119,7 @@ def draw_growth(payload: Payload, path: Path) -> None:
             shown = line >= 0.5 * costs.min()
             axis.plot(sizes[shown], line[shown], ":", color=colour, alpha=0.6)
         axis.set(
-            xscale="log", yscale="log", xlabel=_LABELS[part], ylabel="us a step",
+            xscale="log", yscale="log", xlabel=_LABELS[part], ylabel="us per step",
             title="dotted: slope 1",
         )  # fmt: skip
         axis.legend(fontsize=8, frameon=False)
@@ -162,7 +162,7 @@ def draw_compile(payload: Payload, path: Path) -> None:
 
 
 def draw_figure(payload: Payload, path: Path) -> None:
-    """Microseconds a step of one fit and of many at once.
+    """Microseconds per step of one fit and of many at once.
 
     Args:
         payload: A result of the suite.
@@ -175,12 +175,12 @@ def draw_figure(payload: Payload, path: Path) -> None:
     if one:
         titles = [get_task(row["task"]).title for row in one]
         costs = [row["us_a_step"] for row in one]
-        _bars(next(panels), titles, costs, "one fit", "us a step", log=True)
+        _bars(next(panels), titles, costs, "one fit", "us per step", log=True)
     if many:
         labels = [f"{get_task(r['task']).title}, {r['method']}" for r in many]
         title = f"{many[0]['fits']} fits at once"
         costs = [row["us_a_step"] for row in many]
-        _bars(next(panels), labels, costs, title, "us a step", log=True)
+        _bars(next(panels), labels, costs, title, "us per step", log=True)
     figure.savefig(path, dpi=130)
 
 

@@ -57,7 +57,7 @@ def peers_tables(payload: Payload) -> list[str]:
         found += [
             f"**{problem['title']}**, K = {problem['num_particles']}, "
             f"{problem['steps']:,} steps",
-            _table(["loop", "time of a step", "us a step", "first call, s"], rows),
+            _table(["loop", "time per step", "us per step", "first call, s"], rows),
         ]
     if parts.get("overhead"):
         rows = [
@@ -70,7 +70,7 @@ def peers_tables(payload: Payload) -> list[str]:
             for row in parts["overhead"]
         ]
         header = ["bar + history + stopping", "/ bare loop", "/ loop without bar",
-                  "bare, us a step", "all, us a step"]  # fmt: skip
+                  "bare, us per step", "all, us per step"]  # fmt: skip
         found.append(_table(header, rows))
     if parts.get("trusted"):
         rows = [_trusted_row(row) for row in parts["trusted"]]
@@ -102,7 +102,7 @@ def growth_tables(payload: Payload) -> list[str]:
             cost = f"{_number(costs[0])} to {_number(costs[-1])}"
             rows.append([axis, curve["label"], span, cost, f"{curve['slope']:.2f}"])
     if rows:
-        header = ["cost against", "of", "from", "us a step", "slope, larger half"]
+        header = ["cost against", "of", "from", "us per step", "slope, larger half"]
         found.append(_table(header, rows))
     if payload["parts"].get("memory"):
         header = ["memory of", "growth, MiB", "returned, MiB", "bound, MiB"]
@@ -148,7 +148,7 @@ def compile_tables(payload: Payload) -> list[str]:
 
 
 def figure_tables(payload: Payload) -> list[str]:
-    """Microseconds a step by task, and the time of the whole figure.
+    """Microseconds per step by task, and the time of the whole figure.
 
     Args:
         payload: A result of the suite.
@@ -167,7 +167,7 @@ def figure_tables(payload: Payload) -> list[str]:
         ]
         for task in tasks
     ]
-    header = ["us a step", "one fit", *(f"{fits} fits, {m}" for m in methods)]
+    header = ["us per step", "one fit", *(f"{fits} fits, {m}" for m in methods)]
     found = [_table(header, rows)]
     if many["rows"]:
         how = "measured" if many["measured"] else "estimated from these"

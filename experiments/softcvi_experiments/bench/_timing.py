@@ -25,7 +25,7 @@ def seconds_of(call: Callable[[], object]) -> float:
 
 
 def median_seconds(calls: list[Callable[[], object]], repeats: int) -> list[float]:
-    """Median wall time of each call, repeated in turn so that all share the weather.
+    """Median wall time of each call, interleaved so that machine load affects all.
 
     Slow calls are repeated less often, but three times at least if so many are asked
     for.

@@ -47,7 +47,8 @@ def write_table(path: Path, *, steps: int = 10_000, vae_steps: int = 3000) -> No
     text += (
         "\nThe autoencoder (scikit-learn's digits, 8 latents, trained by NumPyro's "
         f"`SVI` in {vae_steps} mini-batches) reaches a held-out ELBO of {ours:.2f} "
-        f"nats an image with `SoftCVILoss()` and of {theirs:.2f} with `Trace_ELBO()`.\n"
+        "nats per image with `SoftCVILoss()` and of "
+        f"{theirs:.2f} with `Trace_ELBO()`.\n"
     )
     path.write_text(text)
 
