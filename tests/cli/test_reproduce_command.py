@@ -93,6 +93,7 @@ def test_the_seed_reaches_every_figure(run, calls):
     assert seeds == [7] * 6
 
 
+@pytest.mark.slow
 def test_the_seed_of_the_neural_additive_model_changes_its_fits(tmp_path):
     settings = appendix.AdditiveSettings(steps=2, every=2, num_draws=5)
     sizes = {"methods": ["elbo"], "widths": [3], "rates": [1e-3], "num_seeds": 1}
