@@ -14,7 +14,7 @@ LAYERS = (
     ("starts", "where the posterior is, and which guide suits it", "start report"),
     ("fitting", "fit, fit_many: the compiled loop and its host", "fit result"),
     ("ladder", "fit_until: rungs up to a trusted answer", "ladder result"),
-    ("sweeps", "grids of fits on many workers", "records"),
+    ("sweeps", "grids of fits on many workers, calibration", "records"),
     ("adapters", "NumPyro, PyMC, Stan, black boxes, ArviZ", "target, DataTree"),
     ("report", "pages, charts and tables", "HTML"),
     ("cli", "one small file per command", "files"),

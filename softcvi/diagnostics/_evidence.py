@@ -126,7 +126,7 @@ class SearchEvidence(eqx.Module):
     """How far a start has looked, and what a look like this can miss.
 
     Attributes:
-        num_starts: Points that a climb began from.
+        num_starts: Points that a search for modes began from.
         num_places: Separate places that they led to.
         num_seen_once: Places that only one start led to.
         scales: Standard deviations about the origin that starts were drawn with.

@@ -1,4 +1,4 @@
-"""The default start: look near and far, climb, and weigh the places that were found."""
+"""The default start: search near and far by Newton paths, and weigh what was found."""
 
 from typing import Any
 
@@ -26,11 +26,11 @@ class Explore(AbstractStart):
     about the origin at several scales, and points around what was found. They go on
     until new ones lead to known places, by Good and Turing's estimate, or a budget of
     counted operations is used up. Then many points around the places are looked at for
-    narrow or wide features that no climb has met. Runs in double precision, whatever
+    narrow or wide features that no path has met. Runs in double precision, whatever
     the fit uses: Hessians of badly scaled models need the digits.
 
     Args:
-        paths: Least number of climbs.
+        paths: Least number of Newton paths.
         scales: Standard deviations of starts about the origin.
 
     Example:
@@ -61,7 +61,7 @@ class Explore(AbstractStart):
         return StartReport(target, modes, search, words)
 
 
-def climb_once(key: PRNGKeyArray, target: AbstractTarget, dtype: Any) -> LocalNormal:
-    """Traceable: one climb from the target's own start, in the fit's precision."""
+def ascend_once(key: PRNGKeyArray, target: AbstractTarget, dtype: Any) -> LocalNormal:
+    """Traceable: one path from the target's own start, in the fit's precision."""
     start = target.structure.ravel(target.initial_particle(key))
     return newton_path(Density(target, widened=False), start.astype(dtype))

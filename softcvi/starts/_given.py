@@ -162,7 +162,7 @@ def as_start(start: Any, target: AbstractTarget, *, paths: int = 1) -> AbstractS
         start: ``"auto"``, ``"prior"``, None, a point, draws, a fitted posterior or a
             start.
         target: The posterior.
-        paths: Least number of climbs of an automatic start.
+        paths: Least number of paths of an automatic start.
 
     Example:
         >>> import jax.numpy as jnp, softcvi

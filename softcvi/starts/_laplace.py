@@ -69,11 +69,11 @@ class Laplace(AbstractStart):
             log_density = Evaluator(density, _POINTS)
             far = far_starts(rng, _SCALES, size, candidates(_STARTS // 2))
             starts = [first_finite(x, _STARTS // 2, log_density) for x in (own, far)]
-            ends = _climb(jnp.asarray(np.concatenate(starts), density.dtype), density)
+            ends = _ascend(jnp.asarray(np.concatenate(starts), density.dtype), density)
             ends = np.asarray(ends, np.float64)
             heights = log_density(ends)
             if not np.any(np.isfinite(heights)):
-                words = "no climb reached a finite density: start-up by label ESS"
+                words = "no path reached a finite density: start-up by label ESS"
                 return StartReport(target, description=words)
             ends = ends[np.argsort(np.where(np.isfinite(heights), -heights, np.inf))]
             describe = _dense if size <= self.max_dense else low_rank_moments
@@ -223,7 +223,7 @@ def _gradients(x: Float[Array, "n d"], density: Density) -> Float[Array, "n d"]:
 
 
 @functools.partial(rarely_run, effort=1)
-def _climb(starts: Float[Array, "b d"], density: Density) -> Float[Array, "b d"]:
+def _ascend(starts: Float[Array, "b d"], density: Density) -> Float[Array, "b d"]:
     return jax.vmap(lambda start: _lbfgs(density, start))(starts)
 
 

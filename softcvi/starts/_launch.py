@@ -1,4 +1,4 @@
-"""Where climbs begin: near, far, and around what was found already."""
+"""Where Newton paths begin: near, far, and around what was found already."""
 
 import functools
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A look around known places for what the climbs have passed by."""
+"""A look around known places for what the Newton paths have missed."""
 
 import math
 
@@ -13,9 +13,9 @@ from softcvi.starts._proposal import TMixture, log_sum
 _DF = 3.0
 # Widths of the look, in those of the places, with shares of the draws.
 _WIDTHS = ((1.0, 0.6), (2.0, 0.15), (5.0, 0.15), (20.0, 0.1))
-# A log density that exceeds what is known by more starts another climb.
+# A log density that exceeds what is known by more starts another path.
 _SUSPICIOUS = 3.0
-# Distance between points that are worth a climb each, in units of the places.
+# Distance between points that are worth a path each, in units of the places.
 _APART = 0.3
 # Share of a place's own t within its reach.
 _REACH = 0.9999

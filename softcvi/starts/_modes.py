@@ -1,9 +1,9 @@
-"""Telling places apart: which ends of climbs belong to one mode of the posterior.
+"""Telling places apart: which ends of paths belong to one mode of the posterior.
 
 Two ends are in one place if the density does not dip between them: on the straight
-line, or on the highest way. For the latter the line is let go: each of its points
-climbs across the line until it lies on the ridge, if there is one (the string method of
-E, Ren and Vanden-Eijnden, 2007).
+line, or on the highest way. For the latter each point of the line moves uphill, across
+the line, until it lies on the ridge, if there is one (the string method of E, Ren and
+Vanden-Eijnden, 2007).
 """
 
 from collections.abc import Callable
@@ -30,13 +30,13 @@ _NEIGHBOURS = 4
 
 
 class Ends(eqx.Module):
-    """Where climbs have ended: local normals, with how often each was reached.
+    """Where paths have ended: local normals, with how often each was reached.
 
     Attributes:
         means: Their means.
         covariances: Their covariances.
         elbos: Their evidence lower bounds.
-        counts: Number of climbs that ended there.
+        counts: Number of paths that ended there.
         places: Number of the place that each belongs to.
     """
 
@@ -63,7 +63,7 @@ class Ends(eqx.Module):
         return Ends(*arrays, np.arange(len(arrays[0])))
 
     def counts_by_place(self) -> np.ndarray:
-        """Number of climbs that ended in each place."""
+        """Number of paths that ended in each place."""
         return np.bincount(self.places, weights=self.counts).astype(int)
 
     def members(self, place: int) -> np.ndarray:
@@ -209,7 +209,7 @@ def ridge(
     b: Float[Array, " d"],
     factor: Float[Array, "d d"],
 ) -> Float[Array, "n d"]:
-    """The line between two points after its points have climbed across it.
+    """The line between two points after its points have moved uphill across it.
 
     Args:
         log_density: The log density.

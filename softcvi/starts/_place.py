@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray, PyTree
 
 from softcvi.guides import AbstractGuide
-from softcvi.starts._explore import climb_once
+from softcvi.starts._explore import ascend_once
 from softcvi.targets import AbstractTarget
 
 STARTUP_SHARE = 0.1
@@ -27,8 +27,8 @@ def place_by_newton(
 ) -> AbstractGuide:
     """Traceable start for many fits at once: the best of a few Newton paths."""
     dtype = jnp.result_type(*guide.structure.dtypes)
-    climb = functools.partial(climb_once, target=target, dtype=dtype)
-    normals = jax.vmap(climb)(jax.random.split(key, paths))
+    ascend = functools.partial(ascend_once, target=target, dtype=dtype)
+    normals = jax.vmap(ascend)(jax.random.split(key, paths))
     best = jnp.argmax(normals.elbo)
     placed = place(guide, normals.mean[best], normals.covariance[best])
     assert placed is not None  # the caller has asked can_be_matched

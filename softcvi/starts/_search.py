@@ -1,4 +1,4 @@
-"""One search: climbs from near and far, a look around, and what the places weigh."""
+"""One search: Newton paths from near and far, a look around, weights of places."""
 
 import functools
 
@@ -72,7 +72,7 @@ _SMALL_GAIN = 0.02
 
 
 class Search:
-    """One search: the ends of all climbs so far, and what is known of their places."""
+    """One search: the ends of all paths so far, and what is known of their places."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Search:
         fitted = None
         for looks in range(_LOOKS + 1):
             while not self._is_enough():
-                self._climb(self._next_starts())
+                self._ascend(self._next_starts())
             if self.ends is None:
                 break
             fitted = self._weighed()
@@ -110,7 +110,7 @@ class Search:
                 break
             before = len(self.ends.means)
             if looks < _LOOKS:
-                self._climb(np.resize(look.suspects, (_BATCH, self.dim)))
+                self._ascend(np.resize(look.suspects, (_BATCH, self.dim)))
             if len(self.ends.means) == before:
                 fitted = self._with_wider_part(fitted, look)
                 break
@@ -130,8 +130,8 @@ class Search:
     def _with_wider_part(self, fitted: Fitted, look: Look) -> Fitted:
         """What is known with a part added where mass is missing, if that explains it.
 
-        A wide part around a narrow one has no mode of its own to climb to. It may be
-        small in mass and yet decide the variance.
+        A wide part around a narrow one has no mode of its own that a path could reach.
+        It may be small in mass and yet decide the variance.
         """
         is_missing = (
             look.missing > _WORTH_A_PART or look.missing_variance > _WORTH_A_WIDE_PART
@@ -186,8 +186,8 @@ class Search:
             return 0
         return int(np.sum(self.ends.counts_by_place() == 1))
 
-    def _climb(self, starts: Float[np.ndarray, "b d"]) -> None:
-        found = _climb(jnp.asarray(starts, self.density.dtype), self.density)
+    def _ascend(self, starts: Float[np.ndarray, "b d"]) -> None:
+        found = _ascend(jnp.asarray(starts, self.density.dtype), self.density)
         means, covariances, elbos = (
             np.asarray(leaf, np.float64)
             for leaf in (found.mean, found.covariance, found.elbo)
@@ -272,7 +272,7 @@ def _is_higher(one: Fitted, other: Fitted | None) -> bool:
 
 
 @functools.partial(rarely_run, effort=0)
-def _climb(starts: Float[Array, "b d"], density: Density) -> LocalNormal:
+def _ascend(starts: Float[Array, "b d"], density: Density) -> LocalNormal:
     return jax.vmap(lambda start: newton_path(density, start))(starts)
 
 
