@@ -37,6 +37,8 @@ def summarise(
 
 
 def _row(column: np.ndarray, weights: np.ndarray) -> dict[str, float]:
+    # A far draw without weight may be infinite, and zero times infinity is NaN.
+    column, weights = column[weights > 0], weights[weights > 0]
     mean = float(weights @ column)
     sd = float(np.sqrt(weights @ (column - mean) ** 2))
     order = np.argsort(column)

@@ -185,3 +185,10 @@ def test_summaries_weigh_their_draws():
     (weighted,) = diagnostics.summarise({"x": draws["x"]}, weights)
     assert weighted["mean"] == pytest.approx(0.6)
     assert weighted["median"] == 0.0
+
+
+def test_infinite_draws_without_weight_are_left_out_of_the_summary():
+    draws = {"x": np.array([1.0, 3.0, np.inf])}
+    with np.errstate(divide="ignore"):
+        (row,) = diagnostics.summarise(draws, np.log([0.5, 0.5, 0.0]))
+    assert (row["mean"], row["sd"]) == (2.0, 1.0)
