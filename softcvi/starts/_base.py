@@ -112,3 +112,15 @@ class AbstractStart(eqx.Module):
             key: Random key; the same key gives the same report.
             target: The posterior.
         """
+
+    def glimpse(self, key: PRNGKeyArray, target: AbstractTarget) -> StartReport | None:
+        """Look for the posterior's rough place and width only, to choose coordinates.
+
+        Args:
+            key: Random key.
+            target: The posterior.
+
+        Returns:
+            A report, or None where nothing is cheaper than ``find``.
+        """
+        return None

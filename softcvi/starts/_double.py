@@ -119,20 +119,27 @@ def as_density(target: AbstractTarget) -> Density:
     plain = Density(target, widened=False)
     if jax.config.jax_enable_x64 or not target.structure.is_continuous:
         return plain
-    choices = [Density(target, widened=True)]
-    if not _has_host_arrays(plain.program().jaxpr, plain.program().consts):
-        choices.append(Density(target, widened=False, traced_in_double=True))
-    for density in choices:
-        function = density.value_and_gradient if target.has_gradient else density.value
-        with density.context():
-            point = jax.ShapeDtypeStruct((target.structure.size,), np.float64)
-            try:
-                out = eqx.filter_eval_shape(function, point)
-            except (TypeError, ValueError):
-                continue
-        if all(leaf.dtype == np.float64 for leaf in jax.tree_util.tree_leaves(out)):
-            return density
-    return plain
+    widened = Density(target, widened=True)
+    if _is_double(widened):
+        return widened
+    program = plain.program()
+    if _has_host_arrays(program.jaxpr, program.consts):
+        return plain
+    in_double = Density(target, widened=False, traced_in_double=True)
+    return in_double if _is_double(in_double) else plain
+
+
+def _is_double(density: Density) -> bool:
+    """Whether a density can be evaluated, and gives 64-bit floats only."""
+    target = density.target
+    function = density.value_and_gradient if target.has_gradient else density.value
+    with density.context():
+        point = jax.ShapeDtypeStruct((target.structure.size,), np.float64)
+        try:
+            out = eqx.filter_eval_shape(function, point)
+        except (TypeError, ValueError):
+            return False
+    return all(leaf.dtype == np.float64 for leaf in jax.tree_util.tree_leaves(out))
 
 
 def _has_host_arrays(jaxpr: Any, consts: Any) -> bool:

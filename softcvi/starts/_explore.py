@@ -60,6 +60,15 @@ class Explore(AbstractStart):
         words = f"{len(modes)} mode(s) found by {search.num_starts} Newton paths"
         return StartReport(target, modes, search, words)
 
+    def glimpse(self, key: PRNGKeyArray, target: AbstractTarget) -> StartReport | None:
+        is_searched = target.has_gradient and not target.amortised
+        if not is_searched or target.structure.size > _SEARCH_DIM:
+            return None
+        density = as_density(target)
+        with density.context():
+            modes = Search(key, density, self.paths, self.scales).glimpse()
+        return StartReport(target, modes, description="a glimpse")
+
 
 def ascend_once(key: PRNGKeyArray, target: AbstractTarget, dtype: Any) -> LocalNormal:
     """Traceable: one path from the target's own start, in the fit's precision."""

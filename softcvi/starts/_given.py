@@ -143,16 +143,27 @@ class InBestSpace(AbstractStart):
     start: AbstractStart
 
     def find(self, key: PRNGKeyArray, target: AbstractTarget) -> StartReport:
-        report = self.start.find(key, target)
-        if not report.modes or not target.structure.is_continuous:
-            return report
-        spread = target.structure.unravel(report.modes[0].deviations)
-        better = target.recentred(spread) if isinstance(spread, dict) else None
+        glimpse = None
+        if _has_a_choice(target):
+            glimpse = self.start.glimpse(key, target)
+        report = self.start.find(key, target) if glimpse is None else glimpse
+        better = None
+        if report.modes and target.structure.is_continuous:
+            spread = target.structure.unravel(report.modes[0].deviations)
+            better = target.recentred(spread) if isinstance(spread, dict) else None
         if better is None:
-            return report
+            return report if glimpse is None else self.start.find(key, target)
         again = self.start.find(key, better)
         words = f"{again.description}, in centred coordinates"
         return StartReport(again.target, again.modes, again.search, words)
+
+
+def _has_a_choice(target: AbstractTarget) -> bool:
+    """Whether a target has other coordinates, which it takes where data say most."""
+    if not target.structure.is_continuous or not isinstance(target.like, dict):
+        return False
+    narrow = np.full(target.structure.size, np.finfo(float).eps)
+    return target.recentred(target.structure.unravel(narrow)) is not None
 
 
 def as_start(start: Any, target: AbstractTarget, *, paths: int = 1) -> AbstractStart:

@@ -16,8 +16,9 @@ from softcvi.starts._base import Moments
 from softcvi.starts._proposal import TMixture, factor_of, log_sum, share_on_normal
 
 _ROUNDS = 8
-# Share of effective draws, of what a normal posterior has, at which rounds end.
-_GOOD_SHARE = 0.75
+# Share of effective draws at which rounds end: this, or a part of the share that a
+# normal posterior has in so many dimensions.
+_GOOD_SHARE = (0.7, 0.9)
 # Change of both evidence and effective share at which further rounds change nothing.
 _SETTLED = 0.03
 # Every part keeps some draws, however small it seems: its estimate may be wrong.
@@ -85,7 +86,7 @@ def adapt(
     if logits is not None:
         weights = _normalised(np.asarray(logits, np.float64))
     best = last = None
-    good_share = _GOOD_SHARE * share_on_normal(dim)
+    good_share = min(_GOOD_SHARE[0], _GOOD_SHARE[1] * share_on_normal(dim))
     for _ in range(_ROUNDS):
         mixed = (1 - _EVEN_SHARE) * weights + _EVEN_SHARE / count
         proposal = TMixture(

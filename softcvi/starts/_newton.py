@@ -15,6 +15,8 @@ from jaxtyping import Array, Float
 from softcvi.starts._double import Density
 
 _MAX_ITERATIONS = 150
+# Iterations that a path has, by those of half of the paths beside it: times, plus.
+_PATIENCE = (3, 16)
 _ELBO_PAIRS = 16
 _FLOOR = 1e-8
 # Shares of Newton's step that are tried. The first is the point itself. Large ones are
@@ -46,7 +48,6 @@ class LocalNormal(eqx.Module):
 class _PathState(eqx.Module):
     x: Float[Array, " d"]
     best: LocalNormal
-    iteration: Array
     done: Array
 
 
@@ -60,72 +61,106 @@ def hessian_and_gradient(
 
 
 def newton_path(density: Density, start: Float[Array, " d"]) -> LocalNormal:
-    """Climb from one start and return the best local normal on the way."""
-    dim = start.shape[0]
+    """Ascend from one start and return the best local normal on the way."""
+    found = newton_paths(density, start[None])
+    return jax.tree_util.tree_map(lambda leaf: leaf[0], found)
+
+
+def newton_paths(density: Density, starts: Float[Array, "b d"]) -> LocalNormal:
+    """Ascend from each start and return the best local normal on each path.
+
+    All paths take as long as the longest, so those are cut that take much longer than
+    half of the others.
+
+    Args:
+        density: The density.
+        starts: Where to begin.
+    """
+
+    def is_going(carry):
+        states, iteration, half = carry
+        limit = jnp.where(half > 0, _PATIENCE[0] * half + _PATIENCE[1], iteration + 1)
+        return (
+            ~jnp.all(states.done) & (iteration < _MAX_ITERATIONS) & (iteration < limit)
+        )
+
+    def body(carry):
+        states, iteration, half = carry
+        new = jax.vmap(lambda state: _next_state(density, state))(states)
+        states = jax.tree_util.tree_map(
+            lambda a, b: jnp.where(
+                states.done.reshape((-1,) + (1,) * (a.ndim - 1)), a, b
+            ),
+            states,
+            new,
+        )
+        is_half = (half == 0) & (jnp.mean(states.done) >= 0.5)
+        return states, iteration + 1, jnp.where(is_half, iteration + 1, half)
+
+    states = jax.vmap(_first_state)(starts)
+    zero = jnp.asarray(0)
+    return jax.lax.while_loop(is_going, body, (states, zero, zero))[0].best
+
+
+def _first_state(start: Float[Array, " d"]) -> _PathState:
+    first = LocalNormal(
+        start,
+        jnp.eye(start.size, dtype=start.dtype),
+        jnp.asarray(-jnp.inf, start.dtype),
+        jnp.asarray(False),
+    )
+    return _PathState(start, first, jnp.asarray(False))
+
+
+def _next_state(density: Density, state: _PathState) -> _PathState:
+    """One step of a path, and the normal at the point it starts from."""
+    dim, dtype = state.x.size, state.x.dtype
     # Every normal is judged by the same draws. Antithetic ones cancel the odd terms,
     # the gradient among them.
     noise = np.random.default_rng(0).normal(size=(_ELBO_PAIRS, dim))
     noise = np.concatenate([noise, -noise])
     entropy = 0.5 * np.mean(np.sum(noise**2, axis=1)) + 0.5 * dim * np.log(2 * np.pi)
-    sizes = np.array(_SIZES)
-    noise, sizes = jnp.asarray(noise, start.dtype), jnp.asarray(sizes, start.dtype)
+    noise, sizes = jnp.asarray(noise, dtype), jnp.asarray(_SIZES, dtype)
 
     def safe(x):
         value = density.value(x)
         return jnp.where(jnp.isfinite(value), value, -jnp.inf)
 
-    def body(state):
-        hessian, gradient = hessian_and_gradient(density, state.x)
-        usable = jnp.all(jnp.isfinite(gradient)) & jnp.all(jnp.isfinite(hessian))
-        hessian = jnp.where(usable, hessian, -jnp.eye(dim, dtype=hessian.dtype))
-        gradient = jnp.where(usable, gradient, 0.0)
-        scale, values, vectors = _scaled_eigen(hessian)
-        root = scale[:, None] * vectors / jnp.sqrt(values)
-        covariance = root @ root.T
-        step = covariance @ gradient
-        candidates = state.x + sizes[:, None] * step
-        draws = state.x + noise @ root.T
-        # Each mention of the density is compiled anew, so there is but one.
-        log_p = jax.vmap(safe)(jnp.concatenate([candidates, draws]))
-        log_p, log_p_draws = log_p[: sizes.size], log_p[sizes.size :]
-        log_det = jnp.sum(jnp.log(scale)) - 0.5 * jnp.sum(jnp.log(values))
-        log_p_draws = jnp.maximum(log_p_draws, log_p[0] - _OUTSIDE)
-        elbo = jnp.mean(log_p_draws) + log_det + entropy
-        elbo = jnp.where(jnp.isnan(elbo), -jnp.inf, elbo)
-        better = usable & (elbo > state.best.elbo)
-        best = LocalNormal(
-            jnp.where(better, state.x, state.best.mean),
-            jnp.where(better, covariance, state.best.covariance),
-            jnp.where(better, elbo, state.best.elbo),
-            state.best.converged,
-        )
-        gains = jnp.where(log_p == -jnp.inf, -jnp.inf, log_p - log_p[0])
-        # Of steps that gain the same the shortest: a longer one may overshoot where
-        # another direction hides what it costs.
-        is_enough = gains >= _ENOUGH * jnp.max(gains)
-        pick = jnp.argmin(jnp.where(is_enough, sizes, jnp.inf))
-        gain = gains[pick]
-        done = ~usable | ~(gain > 1e-6 * (1 + jnp.abs(log_p[0])))
-        decrement = jnp.sqrt(jnp.maximum(gradient @ step, 0.0))
-        best = eqx.tree_at(lambda b: b.converged, best, usable & (decrement < 0.05))
-        return _PathState(
-            x=jnp.where(gain > 0, candidates[pick], state.x),
-            best=best,
-            iteration=state.iteration + 1,
-            done=done,
-        )
-
-    first = LocalNormal(
-        start,
-        jnp.eye(dim, dtype=start.dtype),
-        jnp.asarray(-jnp.inf, start.dtype),
-        jnp.asarray(False),
+    hessian, gradient = hessian_and_gradient(density, state.x)
+    usable = jnp.all(jnp.isfinite(gradient)) & jnp.all(jnp.isfinite(hessian))
+    hessian = jnp.where(usable, hessian, -jnp.eye(dim, dtype=hessian.dtype))
+    gradient = jnp.where(usable, gradient, 0.0)
+    scale, values, vectors = _scaled_eigen(hessian)
+    root = scale[:, None] * vectors / jnp.sqrt(values)
+    covariance = root @ root.T
+    step = covariance @ gradient
+    candidates = state.x + sizes[:, None] * step
+    draws = state.x + noise @ root.T
+    # Each mention of the density is compiled anew, so there is but one.
+    log_p = jax.vmap(safe)(jnp.concatenate([candidates, draws]))
+    log_p, log_p_draws = log_p[: sizes.size], log_p[sizes.size :]
+    log_det = jnp.sum(jnp.log(scale)) - 0.5 * jnp.sum(jnp.log(values))
+    log_p_draws = jnp.maximum(log_p_draws, log_p[0] - _OUTSIDE)
+    elbo = jnp.mean(log_p_draws) + log_det + entropy
+    elbo = jnp.where(jnp.isnan(elbo), -jnp.inf, elbo)
+    better = usable & (elbo > state.best.elbo)
+    best = LocalNormal(
+        jnp.where(better, state.x, state.best.mean),
+        jnp.where(better, covariance, state.best.covariance),
+        jnp.where(better, elbo, state.best.elbo),
+        state.best.converged,
     )
-    state = _PathState(start, first, jnp.asarray(0), jnp.asarray(False))
-    state = jax.lax.while_loop(
-        lambda s: ~s.done & (s.iteration < _MAX_ITERATIONS), body, state
-    )
-    return state.best
+    gains = jnp.where(log_p == -jnp.inf, -jnp.inf, log_p - log_p[0])
+    # Of steps that gain the same the shortest: a longer one may overshoot where
+    # another direction hides what it costs.
+    is_enough = gains >= _ENOUGH * jnp.max(gains)
+    pick = jnp.argmin(jnp.where(is_enough, sizes, jnp.inf))
+    gain = gains[pick]
+    done = ~usable | ~(gain > 1e-6 * (1 + jnp.abs(log_p[0])))
+    decrement = jnp.sqrt(jnp.maximum(gradient @ step, 0.0))
+    best = eqx.tree_at(lambda b: b.converged, best, usable & (decrement < 0.05))
+    x = jnp.where(gain > 0, candidates[pick], state.x)
+    return _PathState(x=x, best=best, done=done)
 
 
 def _scaled_eigen(hessian: Float[Array, "d d"]):

@@ -32,7 +32,7 @@ from softcvi.starts._modes import (
     ridge,
     ridge_cost,
 )
-from softcvi.starts._newton import LocalNormal, newton_path
+from softcvi.starts._newton import LocalNormal, newton_paths
 from softcvi.starts._proposal import share_on_normal
 from softcvi.starts._tempered import Evaluator, temper
 from softcvi.targets._numpy_random import numpy_generator
@@ -52,9 +52,9 @@ _LOOK = (1_000, 32_000)
 # Good and Turing's probability of a place not seen yet, at which the search ends.
 _MISSING = 0.02
 _STARTS_PER_PLACE = 20
-# A mixture with so large a share of effective draws is the posterior; in units of the
-# share that a normal posterior has.
-_EXPLAINED = 0.63
+# A mixture with so large a share of effective draws is the posterior: this, or a part
+# of the share that a normal posterior has in so many dimensions.
+_EXPLAINED = (0.6, 0.85)
 # Elementary operations for ridges between places.
 _BUDGET_OF_RIDGES = 3e9
 _LOOKS = 2
@@ -92,7 +92,7 @@ class Search:
         self.fewest = max(paths, int(np.clip(_BUDGET / per_path, *_PATHS)))
         self.most = int(np.clip(_BUDGET_OF_MANY / per_path, *_PATHS_OF_MANY))
         self.looked = int(np.clip(_BUDGET / self.cost, *_LOOK))
-        self.explained = _EXPLAINED * share_on_normal(self.dim)
+        self.explained = min(_EXPLAINED[0], _EXPLAINED[1] * share_on_normal(self.dim))
         self.ends: Ends | None = None
         self.num_starts = 0
         self.uncovered = 0.0
@@ -123,6 +123,13 @@ class Search:
                 again if again is not None and _is_higher(again, fitted) else fitted
             )
         return () if fitted is None else worth_keeping(fitted), self._evidence()
+
+    def glimpse(self) -> tuple[Moments, ...]:
+        """Moments of the best place that the target's own starts lead to."""
+        self._ascend(self._next_starts())
+        if self.ends is None:
+            return ()
+        return self._fit_of([np.arange(1)]).modes
 
     def _look(self, fitted: Fitted) -> Look:
         return look_around(self.rng, self.log_density, fitted, self.looked, keep=_BATCH)
@@ -273,7 +280,7 @@ def _is_higher(one: Fitted, other: Fitted | None) -> bool:
 
 @functools.partial(rarely_run, effort=0)
 def _ascend(starts: Float[Array, "b d"], density: Density) -> LocalNormal:
-    return jax.vmap(lambda start: newton_path(density, start))(starts)
+    return newton_paths(density, starts)
 
 
 @functools.partial(rarely_run, effort=0)

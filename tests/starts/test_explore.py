@@ -212,3 +212,12 @@ def test_a_start_of_ones_own_is_taken():
     assert softcvi.starts.as_start(own, target) is own
     with pytest.raises(ValueError, match="start: unknown 'nowhere'"):
         softcvi.starts.as_start("nowhere", target)
+
+
+def test_coordinates_are_chosen_by_a_glimpse():
+    """One batch of climbs knows the widths; without gradients there is no glimpse."""
+    target = mixture_target([[3.0, -2.0]], [1.0], [0.5])
+    mode = Explore().glimpse(KEY, target).modes[0]
+    np.testing.assert_allclose(mode.mean, [3.0, -2.0], atol=0.1)
+    np.testing.assert_allclose(mode.deviations, 0.5, rtol=0.15)
+    assert softcvi.starts.FromPrior().glimpse(KEY, target) is None
