@@ -53,6 +53,13 @@ def test_weights_far_apart_are_the_worst_and_equal_ones_the_best():
     assert psis(few)[1] == -np.inf
 
 
+def test_a_very_heavy_tail_is_measured_without_overflow():
+    log_ratios = 200 * np.random.default_rng(0).exponential(size=2000)
+    weights, khat = psis(log_ratios)
+    assert 100 < khat < np.inf
+    assert np.exp(weights).sum() == pytest.approx(1.0)
+
+
 def infinite_somewhere(x):
     return jnp.where(x[0] > 1.5, jnp.inf, normal(x))
 
