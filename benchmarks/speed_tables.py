@@ -18,6 +18,7 @@ PAGES = {
     "README.md": ("quality", "steps"),
     "docs/speed.md": ("peers", "cold"),
     "docs/zoo.md": ("untouched",),
+    "docs/verdict.md": ("verdict",),
 }
 # Models of the zoo's report half that were looked at while choosing defaults.
 _LOOKED_AT = {
@@ -43,7 +44,7 @@ def tables() -> dict[str, str]:
     """All tables by the names of their markers."""
     return {
         "quality": _quality(), "steps": _steps(), "peers": _peers(), "cold": _cold(),
-        "untouched": _untouched(),
+        "untouched": _untouched(), "verdict": _verdict(),
     }  # fmt: skip
 
 
@@ -163,6 +164,15 @@ def _untouched() -> str:
         seeds = {record["seed"] for record in found}
         rows.append([title, f"{good} of {len(found)}", str(len(seeds))])
     return markdown_table(["method", "good", "seeds"], rows, numbers=True)
+
+
+def _verdict() -> str:
+    """The first table of the study's page: error rates over all held-out families."""
+    text = (_RESULTS / "verdict" / "verdict.md").read_text(encoding="utf-8")
+    lines = text.split("\n")
+    first = next(i for i, line in enumerate(lines) if line.startswith("|"))
+    last = next(i for i in range(first, len(lines)) if not lines[i])
+    return "\n".join(lines[first:last])
 
 
 def _parts(name: str) -> dict:
