@@ -51,7 +51,10 @@ def hanging():
         return jax.pure_callback(density, shape, x, vmap_method="broadcast_all")
 
     presses: list[float] = []
+    # A shell starts background jobs with Ctrl-C ignored, and the test would wait.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield softcvi.DensityTarget(log_prob, np.zeros(2, np.float32)), presses
+    signal.signal(signal.SIGINT, before)
     let_go.set()
 
 
