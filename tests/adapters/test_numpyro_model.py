@@ -186,10 +186,12 @@ def test_eight_schools_with_the_default_guide(schools_fit):
 
 
 def test_predictions_have_the_mean_and_spread_of_the_data(schools_fit, non_centred):
-    draws = posterior_predictive(jax.random.key(0), schools_fit.posterior, n=4000)
+    # Draws of the answer: the guide's own have a tail in tau whose variance
+    # cannot be measured with 4,000 draws.
+    answer = schools_fit.sample(jax.random.key(1), 4000)
+    draws = posterior_predictive(jax.random.key(0), schools_fit.posterior, draws=answer)
     assert draws["obs"].shape == (4000, 8)
-    theta = schools_fit.posterior.sample(jax.random.key(1), 4000)["theta"]
-    spread = np.sqrt(np.var(np.asarray(theta), axis=0) + ERRORS**2)
+    spread = np.sqrt(np.var(np.asarray(answer["theta"]), axis=0) + ERRORS**2)
     np.testing.assert_allclose(draws["obs"].std(0), spread, rtol=0.1)
     fewer = posterior_predictive(
         jax.random.key(0), schools_fit.posterior, ERRORS / 100, effects=EFFECTS, n=50
