@@ -1,0 +1,68 @@
+r"""Command of the study of large posteriors.
+
+Everything, on 16 cores, each run on one of them, twice nine minutes::
+
+    python -m softcvi_experiments.large --jobs 16 --limit 520 --timeout 400 \
+        --methods reference nuts --out results/large
+    python -m softcvi_experiments.large --jobs 16 --limit 520 --timeout 400 \
+        --methods fit fit_until guides --out results/large
+
+One posterior, without the references::
+
+    python -m softcvi_experiments.large --cases walk-150 --methods fit nuts
+
+Without Git, name the commit in ``SOFTCVI_COMMIT``. The command continues where it was
+interrupted; ``--limit`` stops it after so many seconds. It needs NumPyro.
+"""
+
+import argparse
+import os
+import signal
+
+from softcvi_experiments.large._cases import CASES
+from softcvi_experiments.large._methods import METHODS
+from softcvi_experiments.large._study import Study, run_study
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m softcvi_experiments.large",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--cases", nargs="+", choices=list(CASES), default=list(CASES))
+    add("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
+    add("--keys", nargs="+", type=int, default=[0], help="runs on each posterior")
+    add("--small", action="store_true", help="small forms, to try the command")
+    add("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time")
+    add("--timeout", type=float, default=480.0, help="seconds for each run")
+    add("--limit", type=int, help="stop the study after so many seconds")
+    add("--out", default="softcvi-large", help="output folder")
+    return parser
+
+
+def main() -> None:
+    """Run the study that the command line asks for."""
+    args = _parser().parse_args()
+    study = Study(args.cases, args.methods, args.keys, args.small)
+    if args.limit:
+        signal.signal(signal.SIGALRM, _interrupt)
+        signal.alarm(args.limit)
+    try:
+        run_study(study, args.out, jobs=args.jobs, timeout=args.timeout, report=_say)
+    except KeyboardInterrupt:
+        _say("stopped; the same command continues here")
+    _say(f"wrote {os.path.join(args.out, 'large.md')}")
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""The study: methods on large posteriors, in child processes, resumable."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from softcvi_experiments.children import ChildError, environment, run_tasks
+from softcvi_experiments.large._cases import CASES, get_case
+from softcvi_experiments.large._methods import METHODS
+from softcvi_experiments.large._moments import Moments
+from softcvi_experiments.large._table import describe, study_page
+from softcvi_experiments.store import DrawStore, Record, Records
+
+_WORKER = "softcvi_experiments.large._worker"
+_IDENTITY = ("case", "key", "small", "method", "kind")
+# Chains of the reference, each a process of its own.
+_CHAINS = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Study:
+    """What to run.
+
+    Attributes:
+        cases: Names of posteriors.
+        methods: Names of methods.
+        keys: Runs of the program on each posterior.
+        small: Whether to take the small forms.
+
+    Example:
+        >>> [task["method"] for task in Study(("walk-150",), ("nuts", "fit")).tasks()]
+        ['nuts', 'fit']
+    """
+
+    cases: Sequence[str] = tuple(CASES)
+    methods: Sequence[str] = tuple(METHODS)
+    keys: Sequence[int] = (0,)
+    small: bool = False
+
+    def tasks(self) -> list[dict[str, Any]]:
+        """Every run, the longest methods first."""
+        return [
+            {"case": case, "method": method, "key": key, "small": self.small}
+            for method in METHODS
+            if method in self.methods
+            for case in self.cases
+            for key in self._keys(case, method)
+        ]
+
+    def _keys(self, case: str, method: str) -> Sequence[int]:
+        if method == "reference":
+            return range(_CHAINS)
+        # The funnel is asked for five times: answers differ from seed to seed.
+        return range(5) if case == "funnel-10" else self.keys
+
+
+def run_study(
+    study: Study,
+    out: str | Path,
+    *,
+    jobs: int = 1,
+    timeout: float = 480.0,
+    report: Callable[[str], None] = print,
+) -> list[Record]:
+    """Run what is not in the folder yet, compare all with the answers, write the page.
+
+    Args:
+        study: What to run.
+        out: Output folder.
+        jobs: Processes at a time, one thread each.
+        timeout: Seconds for each run.
+        report: Where a line per run goes.
+
+    Returns:
+        The scores, one for each run.
+    """
+    store = Records(out)
+    done = {_task_of(r) for r in store.all() if r["status"] != "error"}
+    todo = [task for task in study.tasks() if _task_of(task) not in done]
+    groups = [[{**task, "out": str(out)}] for task in todo]
+    env = environment(threads=1)
+    results = run_tasks(
+        _WORKER, groups, jobs=jobs, timeout=timeout, env=env, fresh=True
+    )
+    try:
+        for count, (task, result) in enumerate(results, 1):
+            if isinstance(result, ChildError):
+                late = "no answer" in str(result)
+                status = "timeout" if late else "error"
+                failed = {k: v for k, v in task.items() if k != "out"}
+                found = [{**failed, "status": status, "message": str(result)}]
+            else:
+                found = result["runs"]
+            found = [{"kind": "run", "task": task["method"], **run} for run in found]
+            store.add(found)
+            for run in found:
+                report(f"[{count}/{len(todo)}] {describe(run)}")
+    finally:
+        # An interrupted study still shows what it has.
+        scores = _scores(store, DrawStore(out))
+        if scores:
+            store.add(scores)
+            (Path(out) / "large.md").write_text(study_page(scores))
+    return scores
+
+
+def _task_of(record: Record) -> tuple:
+    method = record.get("task", record["method"])
+    return record["case"], record["key"], record["small"], method
+
+
+def _scores(store: Records, moments: DrawStore) -> list[Record]:
+    """Every run with its distance from the right answer, where that is known."""
+    runs = [r for r in store.latest(*_IDENTITY) if r["kind"] == "run"]
+    scores = []
+    for case, small in dict.fromkeys((r["case"], r["small"]) for r in runs):
+        of_case = [r for r in runs if (r["case"], r["small"]) == (case, small)]
+        posterior = get_case(case, small=small)
+        bounds, right, evidence = posterior.bounds, None, posterior.log_evidence
+        references = [
+            r for r in of_case if r["method"] == "reference" and r["status"] == "ok"
+        ]
+        if posterior.mean is not None:
+            assert posterior.sd is not None
+            right = Moments(posterior.mean, posterior.sd, np.inf)
+        elif references:
+            right = Moments.joined(_stored(moments, r) for r in references)
+            found = [r["log_evidence"] for r in references if r.get("log_evidence")]
+            if found:
+                evidence = float(np.mean(found))
+        for run in of_case:
+            score = {**run, "kind": "score", "bounds": dataclasses.asdict(bounds)}
+            score["right_log_evidence"] = evidence
+            score["answer"] = "exact" if posterior.mean is not None else "long chains"
+            if right is not None and run["status"] == "ok":
+                score |= _stored(moments, run).compare(right, bounds)
+            scores.append(score)
+    return scores
+
+
+def _stored(moments: DrawStore, run: Record) -> Moments:
+    named = {name: run[name] for name in ("case", "key", "small", "method")}
+    arrays = moments.get(named)
+    assert arrays is not None  # the worker writes them before it answers
+    return Moments.from_arrays(arrays)

@@ -1,0 +1,56 @@
+"""The worker of the study: runs one method on one posterior at a time."""
+
+import traceback
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from softcvi_experiments.children import serve
+from softcvi_experiments.large._cases import get_case
+from softcvi_experiments.large._methods import METHODS, warm
+from softcvi_experiments.store import DrawStore
+
+
+def run_case(task: dict[str, Any]) -> dict[str, Any]:
+    """Run a method and keep its moments; an error becomes part of the record.
+
+    Args:
+        task: ``case``, ``method``, ``key``, ``small`` and the folder ``out``.
+
+    Example:
+        >>> task = {"case": "no-such", "method": "fit", "key": 0, "small": True}
+        >>> run_case(task | {"out": "."})["runs"][0]["status"]
+        'error'
+    """
+    identity = {name: task[name] for name in ("case", "key", "small")}
+    try:
+        posterior = get_case(task["case"], small=task["small"])
+        # Chains and draws of a key; methods that differ begin from the same one.
+        key = jax.random.key(task["key"])
+        warm(key)
+        runs = METHODS[task["method"]](key, posterior, task["small"])
+    except Exception as error:
+        # One case must not take the others down: what went wrong is the result.
+        frames = traceback.extract_tb(error.__traceback__, limit=-3)
+        failed = {
+            **identity,
+            "method": task["method"],
+            "status": "error",
+            "message": f"{type(error).__name__}: {error}"[:400],
+            "where": [f"{Path(f.filename).name}:{f.lineno}" for f in frames],
+        }
+        return {"runs": [failed]}
+    store = DrawStore(task["out"])
+    records = []
+    for run in runs:
+        named = {**identity, "method": run.name}
+        if run.moments is not None:
+            store.put(named, run.moments.arrays())
+        size = posterior.target.structure.size
+        records.append({**named, "status": "ok", "parameters": size, **run.facts})
+    return {"runs": records}
+
+
+if __name__ == "__main__":
+    serve(run_case)
