@@ -1,8 +1,7 @@
 """Fits of Stan programs beside long NUTS runs on the same programs."""
 
-import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -10,204 +9,187 @@ import jax
 import numpy as np
 
 import softcvi
-from softcvi.adapters import StanTarget
 from softcvi_experiments.stan._programs import target as target_of
+from softcvi_experiments.stan._reference import Reference, nuts
+from softcvi_experiments.store import Records
 
-Draws = Mapping[str, np.ndarray]
+METHODS: Mapping[str, Callable] = {
+    "fit": softcvi.fit,
+    "fit_until": softcvi.fit_until,
+}
+IDENTITY = ("program", "method", "seed")
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """How a fit compares with NUTS, over all parameters and transformed parameters.
+    """How a fit compares with NUTS, over all variables of a draw.
 
     Attributes:
-        name: The program.
+        program: Name of the program.
+        method: ``fit`` or ``fit_until``.
+        seed: Seed of the fit.
         dimension: Number of unconstrained parameters.
         mean_off: Largest difference of a mean, in NUTS's standard deviations.
-        sd_ratio: Smallest and largest ratio of standard deviations.
-        verdict: Level of the verdict on the fit.
-        reasons: Why, in words.
-        seconds: Of the fit, with its compilation.
+        sd_low: Smallest ratio of standard deviations.
+        sd_high: Largest ratio.
+        trusted: Whether the fit says that it can be trusted.
+        reasons: Why or why not, in words.
+        seconds: Of the fit, with compilation by JAX but not by C++.
         rejections: Points at which the program gave no density.
-        rhat: Largest R-hat of NUTS.
-        ess: Smallest effective sample size of NUTS.
-        seconds_nuts: Of NUTS, with its compilation.
+        worst: The variable whose mean is furthest off.
+        sound: Whether the chains of NUTS agree with each other.
 
     Example:
-        >>> figures = {"mean_off": 0.05, "sd_ratio": (0.98, 1.03), "seconds": 5.0}
-        >>> chains = {"rhat": 1.0, "ess": 4000.0, "seconds_nuts": 9.0}
-        >>> facts = {"verdict": "trusted", "reasons": (), "rejections": 0}
-        >>> row = Comparison(name="a", dimension=2, **figures, **chains, **facts)
+        >>> figures = {"mean_off": 0.05, "sd_low": 0.98, "sd_high": 1.03}
+        >>> facts = {"trusted": True, "reasons": (), "rejections": 0, "seconds": 5.0}
+        >>> names = {"program": "a", "method": "fit", "seed": 0, "worst": "mu"}
+        >>> row = Comparison(**names, dimension=2, sound=True, **figures, **facts)
         >>> row.is_right
         True
     """
 
-    name: str
+    program: str
+    method: str
+    seed: int
     dimension: int
     mean_off: float
-    sd_ratio: tuple[float, float]
-    verdict: str
+    sd_low: float
+    sd_high: float
+    trusted: bool
     reasons: tuple[str, ...]
     seconds: float
     rejections: int
-    rhat: float
-    ess: float
-    seconds_nuts: float
+    worst: str
+    sound: bool
 
     @property
     def is_right(self) -> bool:
         """Means within 0.1 standard deviations, standard deviations within 10 %."""
-        low, high = self.sd_ratio
-        return self.mean_off <= 0.1 and low >= 0.9 and high <= 1.1
+        return self.mean_off <= 0.1 and self.sd_low >= 0.9 and self.sd_high <= 1.1
 
-
-def nuts(
-    target: StanTarget,
-    seed: int = 0,
-    *,
-    start: Draws | None = None,
-    chains: int = 16,
-    warmup: int = 600,
-    draws: int = 700,
-) -> dict[str, np.ndarray]:
-    """Draws of NumPyro's NUTS on a Stan program, by chain.
-
-    Many chains, since all of them are evaluated in one call.
-
-    Args:
-        target: The program.
-        seed: Seed of the chains.
-        start: Draws to start from, a chain at each of the first ones; by default
-            dispersed points. Far from the posterior a chain in raw units takes the
-            longest paths there are, for all of its warm-up.
-        chains: Number of chains.
-        warmup: Iterations to adapt in, with a dense mass matrix.
-        draws: Iterations kept per chain.
-
-    Example:
-        >>> from softcvi_experiments import stan
-        >>> target = stan.target("garch11")  # doctest: +SKIP
-        >>> stan.nuts(target)["mu"].shape  # doctest: +SKIP
-        (16, 700)
-    """
-    from numpyro.infer import MCMC, NUTS
-
-    def potential(u):
-        return -target.log_density({"unconstrained": u})
-
-    kernel = NUTS(potential_fn=potential, dense_mass=True, target_accept_prob=0.9)
-    sampler = MCMC(
-        kernel,
-        num_warmup=warmup,
-        num_samples=draws,
-        num_chains=chains,
-        chain_method="vectorized",
-        progress_bar=False,
-    )
-    key = jax.random.key(seed)
-    if start is None:
-        starts = jax.vmap(target.initial_particle)(jax.random.split(key, chains))
-    else:
-        first = {name: values[:chains] for name, values in start.items()}
-        starts = jax.vmap(lambda x: target.space.from_model_and_log_det(x)[0])(first)
-    sampler.run(jax.random.PRNGKey(seed), init_params=starts["unconstrained"])
-    kept = sampler.get_samples(group_by_chain=True)
-    describe = jax.jit(jax.vmap(jax.vmap(target.describe)))
-    return {k: np.asarray(v) for k, v in describe({"unconstrained": kept}).items()}
+    def __str__(self) -> str:
+        return (
+            f"{self.program:26s} {self.method:9s} d={self.dimension:<3d} means off "
+            f"{self.mean_off:.3f} sd ({self.worst}), sd ratio {self.sd_low:.2f} to "
+            f"{self.sd_high:.2f}, {'trusted' if self.trusted else 'not trusted'}, "
+            f"{self.seconds:.0f} s{'' if self.sound else ', NUTS in doubt'}"
+        )
 
 
 def compare(
-    name: str, seed: int = 0, *, fit: Callable = softcvi.fit_until
+    program: str,
+    method: str = "fit_until",
+    seed: int = 0,
+    *,
+    references: Records | None = None,
 ) -> Comparison:
     """Fit one program and compare with NUTS.
 
     Args:
-        name: The program.
+        program: Name of the program.
+        method: ``fit`` or ``fit_until``.
         seed: Seed of both.
-        fit: ``softcvi.fit_until`` or ``softcvi.fit``.
+        references: Where references are kept, by program; made and added if missing.
 
     Example:
         >>> from softcvi_experiments import stan
         >>> stan.compare("garch11").is_right  # doctest: +SKIP
         True
     """
-    target = target_of(name)
+    target = target_of(program)
     began = time.perf_counter()
-    result = fit(jax.random.key(seed), target, progress=False)
+    result = METHODS[method](jax.random.key(seed), target, progress=False)
     draws = result.sample(jax.random.key(seed + 1), 8000)
     seconds, rejections = time.perf_counter() - began, target.rejections
-    began = time.perf_counter()
-    reference = nuts(target, seed, start=draws)
-    seconds_nuts = time.perf_counter() - began
-    rhat, ess = _convergence(reference)
-    mean_off, sd_ratio = _difference(draws, reference)
+    draws = {name: np.asarray(value, np.float64) for name, value in draws.items()}
+    found = [] if references is None else references.find({"program": program})
+    if found:
+        reference = Reference.from_record(found[-1])
+    else:
+        reference = nuts(target, draws, seed)
+        if references is not None:
+            references.add([{"program": program, **reference.to_record()}])
     return Comparison(
-        name=name,
+        program=program,
+        method=method,
+        seed=seed,
         dimension=target.structure.size,
-        mean_off=mean_off,
-        sd_ratio=sd_ratio,
-        verdict=str(result.verdict.level),
+        **difference(draws, reference),
+        trusted=bool(result.verdict.trusted),
         reasons=tuple(result.verdict.reasons),
         seconds=round(seconds, 1),
         rejections=rejections,
-        rhat=rhat,
-        ess=ess,
-        seconds_nuts=round(seconds_nuts, 1),
+        sound=reference.is_sound,
     )
 
 
-def _difference(draws: Draws, chains: Draws) -> tuple[float, tuple[float, float]]:
-    """Largest difference of means in standard deviations, and ratios of the latter."""
-    off, low, high = 0.0, np.inf, 0.0
-    for name, by_chain in chains.items():
-        flat = by_chain.reshape(-1, *by_chain.shape[2:]).astype(np.float64)
-        sd = flat.std(0)
-        varies = sd > 1e-12 * (1 + np.abs(flat.mean(0)))  # not a Cholesky factor's zero
-        if not np.any(varies):
-            continue
-        values = np.asarray(draws[name], np.float64)
-        shift = np.abs(values.mean(0) - flat.mean(0))[varies] / sd[varies]
-        ratio = values.std(0)[varies] / sd[varies]
-        off, low = max(off, float(shift.max())), min(low, float(ratio.min()))
-        high = max(high, float(ratio.max()))
-    return off, (low, high)
-
-
-def _convergence(chains: Draws) -> tuple[float, float]:
-    from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
-
-    rhat, ess = 1.0, np.inf
-    with np.errstate(invalid="ignore", divide="ignore"):
-        for values in chains.values():
-            if not np.any(values.std((0, 1)) > 0):
-                continue
-            rhat = max(rhat, float(np.nanmax(split_gelman_rubin(values))))
-            ess = min(ess, float(np.nanmin(effective_sample_size(values))))
-    return rhat, ess
-
-
-def record(names: Iterable[str], out: Path, seed: int = 0) -> list[Comparison]:
-    """Compare programs one after the other, one line of JSON for each.
+def difference(draws: Mapping[str, np.ndarray], reference: Reference) -> dict:
+    """How far draws are from the moments of a reference.
 
     Args:
-        names: Programs; those with a line in the file already are left out.
-        out: File to append to.
+        draws: Draws by variable.
+        reference: Moments by NUTS.
+
+    Example:
+        >>> moments = {"mean": {"x": np.zeros(())}, "sd": {"x": np.ones(())}}
+        >>> checks = {"rhat": 1.0, "ess": 900.0, "divergences": 0, "seconds": 1.0}
+        >>> draws = {"x": np.array([0.0, 2.0])}
+        >>> found = difference(draws, Reference(**moments, **checks))
+        >>> found["mean_off"], found["sd_low"], found["worst"]
+        (1.0, 1.0, 'x')
+    """
+    off, low, high, worst = 0.0, np.inf, 0.0, ""
+    for name, sd in reference.sd.items():
+        mean = reference.mean[name]
+        varies = sd > 1e-9 * (1 + np.abs(mean))  # not the zeros of a Cholesky factor
+        if not np.any(varies):
+            continue
+        shift = np.abs(draws[name].mean(0) - mean)[varies] / sd[varies]
+        ratio = draws[name].std(0)[varies] / sd[varies]
+        if not shift.max() <= off:
+            off, worst = float(shift.max()), name
+        low, high = min(low, float(ratio.min())), max(high, float(ratio.max()))
+    return {"mean_off": off, "sd_low": low, "sd_high": high, "worst": worst}
+
+
+def record(
+    programs: Iterable[str],
+    out: Path,
+    *,
+    methods: Iterable[str] = tuple(METHODS),
+    seed: int = 0,
+) -> Iterator[Comparison | str]:
+    """Compare programs one after the other; each comparison is recorded when made.
+
+    Args:
+        programs: Names; what is in the records already is not made again.
+        out: Folder of the records.
+        methods: ``fit``, ``fit_until`` or both.
         seed: Seed of the fits and the chains.
+
+    Yields:
+        Comparisons, or the error where a fit failed, which is recorded as well.
 
     Example:
         >>> import pathlib, tempfile
         >>> from softcvi_experiments import stan
-        >>> stan.record([], pathlib.Path(tempfile.mkdtemp()) / "stan.jsonl")
+        >>> list(stan.record([], pathlib.Path(tempfile.mkdtemp())))
         []
     """
-    out.parent.mkdir(parents=True, exist_ok=True)
-    lines = out.read_text().splitlines() if out.is_file() else []
-    done = {json.loads(line)["name"] for line in lines}
-    made = []
-    for name in names:
-        if name in done:
-            continue
-        made.append(compare(name, seed))
-        with out.open("a") as file:
-            file.write(json.dumps(asdict(made[-1])) + "\n")
-    return made
+    records, references = Records(out), Records(out / "references")
+    for program in programs:
+        for method in methods:
+            identity = {"program": program, "method": method, "seed": seed}
+            if records.find(identity):
+                continue
+            try:
+                made = compare(program, method, seed, references=references)
+            except Exception as error:
+                # One program that fails must not end the study.
+                words = f"{type(error).__name__}: {error}"
+                records.add([{**identity, "error": words}])
+                yield f"{program:26s} {method:9s} {words}"
+            else:
+                right = {"right": made.is_right}
+                records.add([{**asdict(made), **right}])
+                yield made

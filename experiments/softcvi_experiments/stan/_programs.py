@@ -6,8 +6,11 @@ from pathlib import Path
 import numpy as np
 
 from softcvi.adapters import StanTarget, from_stan
-from softcvi_experiments.stan._data import SIMULATORS, Data
+from softcvi_experiments.stan._data import SIMULATORS as SMALL
+from softcvi_experiments.stan._data import Data
+from softcvi_experiments.stan._data_latent import LATENT_SIMULATORS
 
+SIMULATORS = {**SMALL, **LATENT_SIMULATORS}
 FOLDER = Path(__file__).parent / "programs"
 
 

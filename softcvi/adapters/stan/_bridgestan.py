@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from softcvi.adapters.stan._program import AbstractProgram, Rows
+from softcvi.adapters.stan._program import AbstractProgram, Rows, as_rejected
 
 
 class BridgeStanProgram(AbstractProgram):
@@ -36,6 +36,7 @@ class BridgeStanProgram(AbstractProgram):
                 self._note(error)
             else:
                 values[i] = self._or_rejected(value)
+        self.rejections += as_rejected(values, None)
         return values
 
     def log_density_and_gradient(self, rows: Rows) -> tuple[np.ndarray, Rows]:
@@ -50,8 +51,9 @@ class BridgeStanProgram(AbstractProgram):
                 self._note(error)
             else:
                 values[i] = self._or_rejected(value)
-                if np.isfinite(values[i]):
+                if not np.isneginf(values[i]):
                     gradients[i] = gradient
+        self.rejections += as_rejected(values, gradients)
         return values, gradients
 
     def constrain(self, rows: Rows, seeds: np.ndarray) -> np.ndarray:

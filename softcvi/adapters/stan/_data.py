@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from softcvi.adapters.stan._fitted import fitted, plain
 from softcvi.adapters.stan._r_dump import parse_r_dump
 from softcvi.adapters.stan._stanc import Input
 
@@ -51,10 +50,18 @@ def read_data(data: Mapping[str, Any] | str | os.PathLike | None) -> dict[str, A
 def _text(path: Path) -> str:
     if path.suffix == ".zip":
         with zipfile.ZipFile(path) as archive:
-            return archive.read(archive.namelist()[0]).decode()
+            return archive.read(_only_file(path, archive.namelist())).decode()
     if path.suffix == ".gz":
         return gzip.decompress(path.read_bytes()).decode()
-    return path.read_text()
+    return path.read_text(encoding="utf-8")
+
+
+def _only_file(path: Path, members: list[str]) -> str:
+    # Some systems add files of their own beside the one that was packed.
+    files = [m for m in members if not m.endswith("/") and "__MACOSX" not in m]
+    if len(files) != 1:
+        raise ValueError(f"data: {path} must hold one file; it holds {len(files)}.")
+    return files[0]
 
 
 def as_json(data: Mapping[str, Any], inputs: Mapping[str, Input] | None) -> str:
@@ -69,59 +76,12 @@ def as_json(data: Mapping[str, Any], inputs: Mapping[str, Input] | None) -> str:
         '{"N": 2}'
     """
     if inputs is None:
-        return json.dumps({name: _plain(value) for name, value in data.items()})
+        return json.dumps({name: plain(value) for name, value in data.items()})
     missing = sorted(set(inputs) - set(data))
     if missing:
         raise ValueError(
             f"data: the program needs {', '.join(missing)}; got "
             f"{', '.join(sorted(data)) or 'nothing'}."
         )
-    values = {name: _fitted(name, data[name], kind) for name, kind in inputs.items()}
+    values = {name: fitted(name, data[name], kind) for name, kind in inputs.items()}
     return json.dumps(values)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _plain(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    if isinstance(value, str | int | float | bool):
-        return int(value) if isinstance(value, bool) else value
-    return _plain(np.asarray(value).tolist())
-
-
-def _fitted(name: str, value: Any, kind: Input) -> Any:
-    """A value with the type and the number of axes that the program declares."""
-    value = _plain(value)
-    if kind.type not in ("int", "real") or isinstance(value, dict):
-        return value
-    array = _array(name, value)
-    if kind.dimensions == 0 and array.size == 1:
-        value = array.reshape(()).tolist()
-    elif kind.dimensions == 1 and array.ndim == 0:
-        # R has no scalars: a vector of length one is written as a number.
-        value = [value]
-    if kind.type == "int":
-        if array.size and not np.all(array == np.round(array)):
-            raise ValueError(
-                f"data: '{name}' is declared as int, but holds other numbers, such as "
-                f"{array[array != np.round(array)].flat[0]}."
-            )
-        return _whole(value)
-    return value
-
-
-def _array(name: str, value: Any) -> np.ndarray:
-    try:
-        return np.asarray(value, np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"data: '{name}' must be numbers in a rectangular array ({error}). Missing "
-            "values have to be coded as numbers."
-        ) from error
-
-
-def _whole(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_whole(part) for part in value]
-    return int(value)

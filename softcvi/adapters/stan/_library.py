@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from softcvi.adapters.stan._program import AbstractProgram, Rows
+from softcvi.adapters.stan._program import AbstractProgram, Rows, as_rejected
 
 _MESSAGE_SIZE = 8_192
 # Starting a thread takes some 20 microseconds; below this a batch is not worth it.
@@ -101,6 +101,7 @@ class Library(AbstractProgram):
             threads,
         )
         seconds = (time.perf_counter() - began) * threads / max(len(rows), 1)
+        rejected += as_rejected(values, gradients)
         with self._lock:
             self.rejections += int(rejected)
             self._seconds_per_row = 0.9 * self._seconds_per_row + 0.1 * seconds

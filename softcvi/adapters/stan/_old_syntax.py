@@ -50,7 +50,8 @@ def modernised(text: str) -> str:
         'data { int N; array[N] real y; }'
     """
     code, kept = _without_comments(text)
-    code = code.replace("<-", "=")
+    code = _assignments(code)
+    code = _own_densities(code)
     code = _functions(code)
     code = _argument_types(code)
     code = _declarations(code)
@@ -74,6 +75,32 @@ def _without_comments(text: str) -> tuple[str, list[str]]:
 
 def _with_comments(code: str, kept: list[str]) -> str:
     return re.sub(r"\x00(\d+)\x00", lambda match: kept[int(match.group(1))], code)
+
+
+def _assignments(code: str) -> str:
+    """``<-`` for ``=``, outside brackets, where ``a <- 1`` compares with minus one."""
+    out, depth = [], 0
+    for part in re.split(r"(<-|[()\[\]])", code):
+        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(part, 0)
+        out.append("=" if part == "<-" and depth == 0 else part)
+    # The log density so far was once a variable.
+    return re.sub(r"\blp__\s*=\s*lp__\s*(?=[-+])", "target += ", "".join(out))
+
+
+def _own_densities(code: str) -> str:
+    """``real f_log(real y, real mu)`` with ``y ~ f(mu)``, by the suffixes of today."""
+    for name, first in re.findall(r"\breal\s+(\w+)_log\s*\(\s*([^,)]*)", code):
+        if not re.search(rf"~\s*{name}\s*\(", code):
+            continue
+        suffix = "lpmf" if first.lstrip().startswith("int") else "lpdf"
+        code = re.sub(rf"\b{name}_log\b", f"{name}_{suffix}", code)
+        head = re.compile(rf"\breal\s+{name}_{suffix}\s*(?=\()").search(code)
+        if head:
+            end = _skip(code, head.end(), "(", ")")
+            outcome, *rest = _arguments(code[head.end() + 1 : end - 1])
+            with_bar = f"({outcome} |{','.join(rest)})"
+            code = code[: head.end()] + with_bar + code[end:]
+    return code
 
 
 def _functions(code: str) -> str:

@@ -71,6 +71,32 @@ class AbstractProgram(ABC):
         """Unconstrained vectors from rows of parameters; NaN where Stan fails."""
 
 
+def as_rejected(values: np.ndarray, gradients: Rows | None) -> int:
+    """Points at the edge of double precision, made harmless in place.
+
+    An infinite density, as at the pole of a scale, would take all the weight there is;
+    it is a rejected point. A gradient that is not a number at a point with a density is
+    none: zero, as Stan's own at rejected points.
+
+    Args:
+        values: Log densities.
+        gradients: Their gradients, if they were asked for.
+
+    Returns:
+        Number of points that are rejected now and were not before.
+
+    Example:
+        >>> values, gradients = np.array([0.0, np.inf]), np.array([[np.nan], [1.0]])
+        >>> as_rejected(values, gradients), values.tolist(), gradients.tolist()
+        (1, [0.0, -inf], [[0.0], [0.0]])
+    """
+    infinite = np.isposinf(values)
+    values[infinite] = -np.inf
+    if gradients is not None:
+        gradients[infinite | ~np.isfinite(gradients).all(axis=1)] = 0.0
+    return int(infinite.sum())
+
+
 class Layout:
     """From the flat names of a program to named arrays with shapes.
 

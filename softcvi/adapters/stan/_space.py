@@ -25,29 +25,6 @@ class StanSpace(AbstractSpace):
     Args:
         program: The program.
         types: Types of its parameters by name, as far as they are known.
-
-    Example:
-        >>> import jax.numpy as jnp
-        >>> from softcvi.adapters.stan import AbstractProgram
-        >>> class LogNormal(AbstractProgram):
-        ...     size = 1
-        ...     names = (("sigma",), (), ())
-        ...
-        ...     def log_density(self, rows):
-        ...         return -0.5 * rows[:, 0] ** 2
-        ...
-        ...     def log_density_and_gradient(self, rows):
-        ...         return self.log_density(rows), -rows
-        ...
-        ...     def constrain(self, rows, seeds):
-        ...         return np.exp(rows)
-        ...
-        ...     def unconstrain(self, parameters):
-        ...         return np.log(parameters)
-        >>> space = StanSpace(LogNormal(), {})
-        >>> u, _ = space.from_model_and_log_det({"sigma": jnp.ones(())})
-        >>> u["unconstrained"].tolist()
-        [0.0]
     """
 
     program: AbstractProgram = eqx.field(static=True)

@@ -6,8 +6,9 @@ import tempfile
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from softcvi.adapters.stan._new_syntax import newer_features
 from softcvi.adapters.stan._old_syntax import modernised
 from softcvi.adapters.stan._rounding import parameter_types
 from softcvi.adapters.stan._source import Source
@@ -16,14 +17,18 @@ _EXTRA = "httpstan is not installed and is needed here: pip install 'softcvi[sta
 
 
 class Input(NamedTuple):
-    """One variable of the data block: ``int``, ``real`` or another type, and its axes.
+    """One variable of the data block.
+
+    Attributes:
+        type: ``int``, ``real`` or ``complex``; for a tuple, its parts.
+        dimensions: Number of axes; vectors have one, matrices two.
 
     Example:
         >>> Input("int", 1).dimensions
         1
     """
 
-    type: str
+    type: "str | tuple[Input, ...]"
     dimensions: int
 
 
@@ -74,12 +79,16 @@ def translate(source: Source) -> Translation:
             raise ValueError(_refusal(source, first))
         first = second
     info = json.loads(_run(source, "--info").stdout)
-    inputs = {
-        name: Input(str(facts["type"]), int(facts.get("dimensions", 0)))
-        for name, facts in info["inputs"].items()
-    }
+    inputs = {name: _input(facts) for name, facts in info["inputs"].items()}
     canonical = _run(source, "--print-canonical").stdout
     return Translation(first.stdout, inputs, parameter_types(canonical))
+
+
+def _input(facts: dict[str, Any]) -> Input:
+    kind = facts["type"]
+    if isinstance(kind, list):
+        kind = tuple(_input(part) for part in kind)
+    return Input(kind, int(facts.get("dimensions", 0)))
 
 
 def _run(source: Source, *options: str) -> subprocess.CompletedProcess:
@@ -104,4 +113,14 @@ def _run(source: Source, *options: str) -> subprocess.CompletedProcess:
 
 def _refusal(source: Source, answer: subprocess.CompletedProcess) -> str:
     said = answer.stderr.strip() or answer.stdout.strip()
-    return f"program: the Stan compiler refused {source.name}:\n{said}"
+    text = f"program: the Stan compiler refused {source.name}:\n{said}"
+    newer = newer_features(source.text)
+    if newer:
+        needed = ", ".join(f"{name} (Stan {since})" for name, since in newer.items())
+        text += (
+            f"\nThe program uses {needed}; the compiler here is that of httpstan "
+            f"{httpstan_version()}, {_run(Source(''), '--version').stdout.strip()}. "
+            "Install bridgestan, which has a newer one, and give "
+            "engine=softcvi.adapters.stan.BridgeStan()."
+        )
+    return text

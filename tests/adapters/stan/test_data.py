@@ -10,7 +10,8 @@ from softcvi.adapters.stan._groups import classify
 from softcvi.adapters.stan._old_syntax import modernised
 from softcvi.adapters.stan._r_dump import parse_r_dump
 from softcvi.adapters.stan._rounding import exact, parameter_types
-from softcvi.adapters.stan._stanc import Input
+from softcvi.adapters.stan._source import Source
+from softcvi.adapters.stan._stanc import Input, translate
 
 
 def test_files_of_every_kind_hold_the_same(tmp_path):
@@ -82,6 +83,93 @@ def test_data_take_the_declared_types():
         as_json({**data, "k": [1, 0.5]}, inputs)
     with pytest.raises(ValueError, match="'y' must be numbers"):
         as_json({**data, "y": ["a"]}, inputs)
+
+
+def test_values_in_forms_that_other_programs_write():
+    """Numbers as strings, numbers for arrays, empty matrices, pairs and tuples."""
+    pair = Input((Input("int", 0), Input("real", 1)), 0)
+    inputs = {
+        "far": Input("real", 1),
+        "one": Input("real", 2),
+        "none": Input("real", 2),
+        "z": Input("complex", 0),
+        "zs": Input("complex", 1),
+        "pair": pair,
+        "pairs": Input(pair.type, 1),
+    }
+    data = {
+        "far": ["Inf", "-Infinity", "NaN", "2"],
+        "one": 3,
+        "none": [],
+        "z": 1 - 2j,
+        "zs": np.array([1j, 2.0]),
+        "pair": (2.0, [0.5]),
+        "pairs": [{"1": 2, "2": 0.5}],
+    }
+    read = json.loads(as_json(data, inputs))
+    assert read["far"][:2] == [np.inf, -np.inf]
+    assert np.isnan(read["far"][2])
+    assert read["far"][3] == 2
+    assert read["one"] == [[3.0]]
+    assert read["none"] == []
+    assert read["z"] == [1.0, -2.0]
+    assert read["zs"] == [[0.0, 1.0], [2.0, 0.0]]
+    assert read["pair"] == {"1": 2, "2": [0.5]}
+    assert read["pairs"] == [{"1": 2, "2": [0.5]}]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "message"),
+    [
+        ([1.0, None], Input("real", 1), "missing values.*Leave these rows out"),
+        ([1.0, "NaN"], Input("int", 1), "declared as int.*nan"),
+        (3e9, Input("int", 0), "3000000000.*end at 2147483647"),
+        (np.ones((3, 1)), Input("real", 1), r"1 axis; got.*\(3, 1\), with 2 axes"),
+        ([1, 2, 3], Input((Input("int", 0), Input("int", 0)), 0), "tuple of 2 parts"),
+    ],
+)
+def test_values_that_cannot_be_what_the_program_declares(value, kind, message):
+    with pytest.raises(ValueError, match=f"data: 'x'.*{message}"):
+        as_json({"x": value}, {"x": kind})
+
+
+def test_an_archive_with_files_of_the_system_beside_the_data(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.json.zip", "w") as archive:
+        archive.writestr("__MACOSX/._a.json", "nothing")
+        archive.writestr("folder/", "")
+        archive.writestr("folder/a.json", '{"N": 2}')
+    assert read_data(tmp_path / "a.json.zip") == {"N": 2}
+    with zipfile.ZipFile(tmp_path / "b.zip", "w") as archive:
+        archive.writestr("a.json", "{}")
+        archive.writestr("b.json", "{}")
+    with pytest.raises(ValueError, match="must hold one file; it holds 2"):
+        read_data(tmp_path / "b.zip")
+
+
+def test_a_program_newer_than_the_compiler_is_told_so():
+    pytest.importorskip("httpstan")
+    program = "parameters { sum_to_zero_vector[3] x; } model { x ~ normal(0, 1); }"
+    message = r"(?s)sum_to_zero_vector \(Stan 2\.36\).*httpstan.*BridgeStan"
+    with pytest.raises(ValueError, match=message):
+        translate(Source(program))
+
+
+def test_old_assignments_and_densities():
+    old = """functions { real f_log(real y, real mu) { return -square(y - mu); }
+  real c_log(int k, real p) { return k * p; } real half_log(real x) { return x; } }
+parameters { real a; }
+model { if (a<-1) reject("a"); a ~ f(1); 3 ~ c(a); lp__ <- lp__ - a * a;
+  increment_log_prob(f_log(a, 2)); }"""
+    new = modernised(old)
+    for part in (
+        "real f_lpdf(real y | real mu)",
+        "real c_lpmf(int k | real p)",
+        "real half_log(real x)",
+        "if (a<-1)",
+        "target += - a * a;",
+        "target += (f_lpdf(a | 2));",
+    ):
+        assert part in new, part
 
 
 def test_old_syntax():
