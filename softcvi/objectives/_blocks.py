@@ -34,8 +34,8 @@ class AbstractBlocks(eqx.Module):
 
     Example:
         >>> import softcvi
-        >>> softcvi.SoftCVI(blocks=softcvi.objectives.RandomBlocks(4, sets=8)).blocks
-        RandomBlocks(size=4, sets=8)
+        >>> softcvi.SoftCVI(blocks=softcvi.objectives.RandomBlocks(4, sets=2)).blocks
+        RandomBlocks(size=4, sets=2)
     """
 
     shares_noise: ClassVar[bool]
