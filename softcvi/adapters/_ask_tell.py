@@ -13,6 +13,7 @@ from jaxtyping import PRNGKeyArray, PyTree
 
 from softcvi.adapters._replay import (
     Evaluations,
+    excess,
     improve,
     log_mixture,
     softening,
@@ -226,20 +227,21 @@ class AskTellSession:
     def _improve(self) -> None:
         n = self.evaluations
         log_proposal = self._log_proposal()
+        logits = self._log_p[:n] - self.alpha * log_proposal[:n]
+        temperature = softening(logits, _ESS_SHARE)
+        evaluations = Evaluations.of(self._points, self._log_p, log_proposal, n)
+        settings = {
+            "alpha": jnp.asarray(self.alpha, float),
+            "temperature": jnp.asarray(temperature, float),
+        }
         nearer = self._nearer(self._log_p[:n] - log_proposal[:n])
+        # Few points have most of the weight then, which gradients would follow; but
+        # the moments of few points are no better than a guide that is near already.
         if nearer is not None:
-            # Gradients would follow the few points that have most of the weight.
-            self.guide = nearer
-            return
-        temperature = softening(
-            self._log_p[:n] - self.alpha * log_proposal[:n], _ESS_SHARE
-        )
-        evaluations = Evaluations(
-            points=jax.tree_util.tree_map(jnp.asarray, self._points),
-            log_p=jnp.asarray(self._log_p, float),
-            log_proposal=jnp.asarray(log_proposal, float),
-            count=jnp.asarray(n),
-        )
+            now = excess(self.guide, evaluations, **settings)
+            if excess(nearer, evaluations, **settings) < now:
+                self.guide = nearer
+                return
         self.guide = improve(
             jax.random.fold_in(self._key, 2 * n + 1),
             self.guide,
@@ -247,8 +249,7 @@ class AskTellSession:
             steps=jnp.asarray(self.steps),
             batch=self.batch,
             rate=jnp.asarray(self.learning_rate, float),
-            alpha=jnp.asarray(self.alpha, float),
-            temperature=jnp.asarray(temperature, float),
+            **settings,
         )
 
     def _nearer(self, log_weights: np.ndarray) -> AbstractGuide | None:
@@ -267,7 +268,7 @@ class AskTellSession:
         if self.path is None:
             return
         n = self.evaluations
-        session = StoredSession(
+        StoredSession(
             guide=self.guide,
             space=self.space,
             proposals=self._proposals,
@@ -276,8 +277,7 @@ class AskTellSession:
             log_p=self._log_p[:n],
             pending=self._pending,
             next_id=self._next_id,
-        )
-        session.save(self.path)
+        ).save(self.path)
 
     def _restore(self, path: Path) -> None:
         session = StoredSession.load(path)

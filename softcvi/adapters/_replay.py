@@ -35,6 +35,22 @@ class Evaluations(eqx.Module):
     log_proposal: Float[Array, " n"]
     count: Int[Array, ""]
 
+    @classmethod
+    def of(
+        cls,
+        points: PyTree,
+        log_p: Float[np.ndarray, " n"],
+        log_proposal: Float[np.ndarray, " n"],
+        count: int,
+    ) -> "Evaluations":
+        """From a buffer of NumPy arrays."""
+        return cls(
+            points=jax.tree_util.tree_map(jnp.asarray, points),
+            log_p=jnp.asarray(log_p, float),
+            log_proposal=jnp.asarray(log_proposal, float),
+            count=jnp.asarray(count),
+        )
+
 
 @eqx.filter_jit
 def log_prob_rows(guide: AbstractGuide, points: PyTree) -> Float[Array, " n"]:
@@ -136,6 +152,25 @@ def improve(
 
     params, _ = jax.lax.fori_loop(0, steps, step, (params, optimizer.init(params)))
     return eqx.combine(params, static)
+
+
+@eqx.filter_jit
+def excess(
+    guide: AbstractGuide,
+    evaluations: Evaluations,
+    *,
+    alpha: Float[Array, ""],
+    temperature: Float[Array, ""],
+) -> Float[Array, ""]:
+    """How far the guide's predictions are from the labels of all evaluations."""
+    filled = jnp.arange(evaluations.log_p.shape[0]) < evaluations.count
+    _, info = contrast(
+        jnp.where(filled, evaluations.log_p, -jnp.inf),
+        jnp.where(filled, log_prob_rows(guide, evaluations.points), -jnp.inf),
+        alpha * evaluations.log_proposal,
+        temperature=temperature,
+    )
+    return info.excess
 
 
 def softening(log_ratio: np.ndarray, share: float) -> float:
