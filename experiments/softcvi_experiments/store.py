@@ -62,15 +62,21 @@ class Records:
         return list(self._read[1])
 
     def _parsed(self) -> list[Record]:
-        text = self.path.read_text()
-        whole = text[: text.rfind("\n") + 1]
+        # What follows the last end of a line was cut off while it was written.
+        lines = self.path.read_bytes().split(b"\n")[:-1]
+        return [self._record(i, lines[i]) for i in range(len(lines)) if lines[i]]
+
+    def _record(self, number: int, line: bytes) -> Record:
         try:
-            return [json.loads(line) for line in whole.splitlines() if line.strip()]
-        except json.JSONDecodeError as error:
+            record = json.loads(line)
+            if not isinstance(record, dict):
+                raise ValueError("no JSON object")
+        except (ValueError, RecursionError, MemoryError) as error:
             raise ValueError(
-                f"{self.path} holds a line that is not JSON ({error}); repair or move "
-                "the file, or choose another --out"
+                f"{self.path}: holds a line that is not JSON, line {number + 1} "
+                f"({error}). Repair or move the file, or choose another --out."
             ) from error
+        return record
 
     def find(self, identity: Mapping[str, Any]) -> list[Record]:
         """The records that agree with all of these values, by run.
@@ -190,9 +196,21 @@ def write_json(path: str | Path, value: Any) -> None:
         {'a': 1}
     """
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(value, indent=1) + "\n")
-    os.replace(temporary, path)
+    text = json.dumps(value, indent=1) + "\n"
+    with _replaced(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+@contextlib.contextmanager
+def _replaced(path: Path) -> Iterator[Path]:
+    """A file to write that then takes the place of another; nothing is left behind."""
+    # One name per file: what a killed process left is written over.
+    temporary = path.with_name(f".unfinished-{path.name}")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 class DrawStore:
@@ -224,8 +242,15 @@ class DrawStore:
         path = self._path(identity)
         if not path.is_file():
             return None
-        with np.load(path, allow_pickle=False) as stored:
-            return {name: stored[name] for name in stored.files if name != "identity"}
+        try:
+            with np.load(path, allow_pickle=False) as stored:
+                names = [name for name in stored.files if name != "identity"]
+                return {name: stored[name] for name in names}
+        # Damaged files fail in many ways: BadZipFile, zlib.error, EOFError...
+        except Exception as error:
+            raise ValueError(
+                f"{path}: is damaged ({error}). Delete it, and the fit is made again."
+            ) from error
 
     def put(self, identity: Mapping[str, Any], draws: Draws) -> None:
         """Keep draws, whole or not at all.
@@ -235,11 +260,10 @@ class DrawStore:
             draws: The draws.
         """
         path = self._path(identity)
-        temporary = path.with_suffix(f".{os.getpid()}.npz")
         label = json.dumps(dict(identity), sort_keys=True)
         arrays: dict[str, Any] = {"identity": np.array(label), **draws}
-        np.savez_compressed(temporary, **arrays)
-        os.replace(temporary, path)
+        with _replaced(path) as temporary:
+            np.savez_compressed(temporary, **arrays)
 
     def _path(self, identity: Mapping[str, Any]) -> Path:
         label = json.dumps(dict(identity), sort_keys=True)

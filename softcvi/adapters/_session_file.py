@@ -2,14 +2,16 @@
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import PyTree
 
 from softcvi.guides import AbstractGuide
+from softcvi.posterior._load import check_usable
 from softcvi.posterior._storage import read, write
-from softcvi.targets import AbstractSpace
+from softcvi.targets import AbstractSpace, Structure
 
 # By id: which of the proposals drew the point, and the point in the fitting space.
 Pending = dict[int, tuple[int, PyTree]]
@@ -59,23 +61,70 @@ class StoredSession:
     def load(cls, path: Path) -> "StoredSession":
         """Read what ``save`` has written; older files have no pending points."""
         parts, facts = read(path)
+        try:
+            session = cls._checked(parts, facts)
+            for guide in (session.guide, *session.proposals):
+                check_usable(guide, path)
+            return session
+        # A file of another kind, or one whose parts do not fit each other.
+        except Exception as error:
+            words = str(error).partition("\n")[0] or type(error).__name__
+            raise ValueError(
+                f"path: {path} holds no session, or a damaged one ({words:.300}). Give "
+                "another path, or delete it to start afresh."
+            ) from error
+
+    @classmethod
+    def _checked(cls, parts: dict[str, Any], facts: dict[str, Any]) -> "StoredSession":
         rows = zip(
             np.asarray(parts.get("pending_ids", ())),
             np.asarray(parts.get("pending_proposals", ())),
             parts.get("pending", ()),
             strict=True,
         )
-        pending = {
-            int(i): (int(proposal), jax.tree_util.tree_map(np.asarray, particle))
-            for i, proposal, particle in rows
-        }
-        return cls(
-            guide=parts["guide"],
-            space=parts["space"],
-            proposals=list(parts["proposals"]),
+        session = cls(
+            guide=_as(AbstractGuide, parts["guide"]),
+            space=_as(AbstractSpace, parts["space"]),
+            proposals=[_as(AbstractGuide, guide) for guide in parts["proposals"]],
             counts=[int(count) for count in np.asarray(parts["counts"])],
             points=parts["points"],
-            log_p=np.asarray(parts["log_p"]),
-            pending=pending,
+            log_p=np.asarray(parts["log_p"], np.float64),
+            pending={
+                int(i): (int(proposal), jax.tree_util.tree_map(np.asarray, particle))
+                for i, proposal, particle in rows
+            },
             next_id=int(facts.get("next_id", facts["evaluations"])),
         )
+        session._check()
+        return session
+
+    def _check(self) -> None:
+        """Refuse parts that do not fit each other."""
+        structure, num = self.guide.structure, len(self.log_p)
+        if self.log_p.ndim != 1 or np.isnan(self.log_p).any():
+            raise ValueError("log densities are not one number per point")
+        if len(self.counts) != len(self.proposals) or min(self.counts, default=0) < 0:
+            raise ValueError("counts do not belong to the proposals")
+        if sum(self.counts) != num:
+            raise ValueError(f"{num} log densities of {sum(self.counts)} points")
+        if not all(0 <= i < self.next_id for i in self.pending):
+            raise ValueError("pending points with unknown numbers")
+        if not all(0 <= p < len(self.proposals) for p, _ in self.pending.values()):
+            raise ValueError("pending points of unknown proposals")
+        rows = jax.tree_util.tree_map(
+            lambda leaf: np.broadcast_to(np.zeros((), leaf.dtype), (num, *leaf.shape)),
+            structure.like,
+        )
+        expected = [(Structure(rows), self.points)] if num else []
+        expected += [(structure, point) for _, point in self.pending.values()]
+        expected += [(structure, guide.structure.like) for guide in self.proposals]
+        for wanted, found in expected:
+            difference = wanted.difference(Structure(found))
+            if difference:
+                raise ValueError(difference)
+
+
+def _as(kind: type, value: Any) -> Any:
+    if not isinstance(value, kind):
+        raise ValueError(f"a {type(value).__name__} in the place of a guide or space")
+    return value

@@ -63,6 +63,11 @@ def read_draws(path: Path) -> dict[str, np.ndarray]:
         raise CommandError(
             f"{path}: draws need arrays with one leading axis of the same length."
         )
+    for name, array in arrays.items():
+        if array.dtype.kind not in "biuf":
+            raise CommandError(
+                f"{path}: '{name}' holds no numbers. Give draws in numbers only."
+            )
     return _gather(path, arrays)
 
 
@@ -119,7 +124,9 @@ def _as_value(path: Path, name: str, value: Any) -> Any:
     except ValueError:
         array = np.empty((), object)
     if array.dtype == object:
-        raise CommandError(f"{path}: '{name}' is not a rectangular array of numbers.")
+        raise CommandError(
+            f"{path}: '{name}' is not a rectangular array of numbers. Correct it there."
+        )
     return array
 
 
@@ -156,7 +163,7 @@ def _as_numbers(path: Path, name: str, cells: list[tuple[int, str]]) -> np.ndarr
         line, text = odd[0]
         what = f"holds '{text}'" if text else "is empty"
         raise CommandError(
-            f"{path}: column '{name}' {what} in line {line}: remove the row or give a "
+            f"{path}: column '{name}' {what} in line {line}; remove the row or give a "
             "number."
         )
     return np.array(texts)
@@ -173,7 +180,12 @@ def _is_number(text: str) -> bool:
 def _read_npz(path: Path) -> dict[str, Any]:
     _check_sizes(path)
     with np.load(path, allow_pickle=False) as stored:
-        return {name: stored[name] for name in stored.files}
+        return {name: _native(stored[name]) for name in stored.files}
+
+
+def _native(array: np.ndarray) -> np.ndarray:
+    """The array in this machine's order of bytes, which is all that JAX takes."""
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def _check_sizes(path: Path) -> None:

@@ -1,13 +1,16 @@
 """The folder of a fit: what may be there before, and what is there after."""
 
+import dataclasses
 import hashlib
 import json
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import softcvi
 from softcvi.cli._errors import CommandError
+from softcvi.posterior._atomic import draft_of, remove_abandoned
 from softcvi.report import FitView, save_fit, write_report
 
 CHECKPOINT = "checkpoint.npz"
@@ -84,29 +87,54 @@ def fingerprints(model: Path, name: str, data: Path | None) -> dict[str, Any]:
     return {**facts, "model sha256": file_digest(model)}
 
 
+@dataclasses.dataclass(frozen=True)
+class Written:
+    """What a fit left behind.
+
+    Attributes:
+        files: The files that were written.
+        notes: Why others were not.
+        is_complete: Whether nothing is missing that a second try could write.
+    """
+
+    files: list[Path]
+    notes: list[str]
+    is_complete: bool
+
+
 def write_all(
     folder: Path, answer: Any, view: FitView, draws: dict[str, Any], seed: int
-) -> tuple[list[Path], list[str]]:
-    """Write everything that a fit leaves behind."""
-    notes = []
-    files = save_fit(view, folder)
+) -> Written:
+    """Write everything that a fit leaves behind; what cannot be written is noted."""
     posterior: softcvi.Posterior = answer.posterior
-    path = folder / "posterior.softcvi"
-    try:
-        posterior.save(path, seed=seed)
-        files.append(path)
-    except (TypeError, ValueError) as error:
-        notes.append(f"posterior.softcvi was not written: {error}")
-    path = folder / "draws.nc"
-    try:
-        posterior.to_arviz(draws=draws).to_netcdf(path)
-        files.append(path)
-    except ImportError as error:
-        notes.append(f"draws.nc was not written: {error}")
-    files.append(write_report(view, folder / "report.html"))
-    if view.status == "finished":
+
+    def save_netcdf(path: Path) -> None:
+        tree = posterior.to_arviz(draws=draws)
+        with draft_of(path) as draft:
+            tree.to_netcdf(draft)
+
+    writers: dict[str, Callable[[Path], Any]] = {
+        "posterior.softcvi": lambda path: posterior.save(path, seed=seed),
+        "draws.nc": save_netcdf,
+        "report.html": lambda path: write_report(view, path),
+    }
+    files, notes, is_complete = [], [], True
+    for name, write in writers.items():
+        try:
+            write(folder / name)
+            files.append(folder / name)
+        except (ImportError, TypeError, ValueError) as error:
+            notes.append(f"{name} was not written: {error}")
+        except OSError as error:
+            is_complete = False
+            why = (error.strerror or str(error)).lower()
+            notes.append(f"{name} was not written: {why}")
+    # Last, since a folder with a record is taken for a complete one.
+    files = [*save_fit(view, folder), *files]
+    if view.status == "finished" and is_complete:
         (folder / CHECKPOINT).unlink(missing_ok=True)
-    return files, notes
+        remove_abandoned(folder / CHECKPOINT)
+    return Written(files, notes, is_complete)
 
 
 def file_digest(path: Path) -> str:

@@ -86,17 +86,24 @@ def _run_in_folder(file: ModelFile, method: Method, output: Output) -> int:
         settings=_settings(file, method),
         reference=reference,
     )
-    files, notes = write_all(output.out, answer, view, draws, method.seed)
+    written = write_all(output.out, answer, view, draws, method.seed)
     if output.json:
         print(json.dumps(as_json(view), allow_nan=False))
     elif not output.quiet:
         say(answer.summary())
-        say("\nwrote      " + ", ".join(str(path) for path in files))
-        for note in notes:
+        say("\nwrote      " + ", ".join(str(path) for path in written.files))
+        for note in written.notes:
             say(f"note       {note}")
     if answer.status == "interrupted":
         quiet = output.quiet or output.json
         say("go on with the same command and --resume", quiet=quiet)
+    if not written.is_complete:
+        again = "--resume" if (output.out / CHECKPOINT).exists() else "--overwrite"
+        raise CommandError(
+            f"--out {output.out}: {'; '.join(written.notes)}. Make room and give the "
+            f"same command with {again}.",
+            FAILURE,
+        )
     return _CODES.get(answer.status, OK)
 
 

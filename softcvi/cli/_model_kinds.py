@@ -163,13 +163,19 @@ def _as_jax(
             raise CommandError(
                 f"{source}: {what} holds text ('{value.flat[0]}'); code it as numbers."
             )
-    return {
-        name: jnp.asarray(value)
-        if (isinstance(value, np.ndarray) and value.dtype.kind in "biuf")
-        or (scalars and isinstance(value, int | float))
-        else value
-        for name, value in data.items()
-    }
+    try:
+        return {
+            name: jnp.asarray(value)
+            if (isinstance(value, np.ndarray) and value.dtype.kind in "biuf")
+            or (scalars and isinstance(value, int | float))
+            else value
+            for name, value in data.items()
+        }
+    except OverflowError as error:
+        raise CommandError(
+            f"{source}: holds an integer that is too large ({error}). Write it as a "
+            "float, such as 1e30."
+        ) from error
 
 
 _RULES: tuple[tuple[str, Callable[[ModuleType, Any], bool]], ...] = (

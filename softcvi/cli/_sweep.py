@@ -61,6 +61,7 @@ def sweep(
     """Run what is missing of a grid."""
     from softcvi import sweeps
     from softcvi.cli._progress import make_reporter
+    from softcvi.posterior._atomic import write_text
 
     if scheduler is not None and executor != "dask":
         raise CommandError("--scheduler: is of use only with --executor dask.")
@@ -81,7 +82,7 @@ def sweep(
             progress=make_reporter(quiet, "sweep"),
         )
         table = result.table()
-        (out / "table.md").write_text(table + "\n")
+        write_text(out / "table.md", table + "\n")
     say(table, quiet=quiet)
     say(f"\nwrote {out / 'records.jsonl'}, {out / 'table.md'}", quiet=quiet)
     return 1 if result.num_failed else 0

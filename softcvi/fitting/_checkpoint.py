@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from softcvi.fitting._state import LoopState
-from softcvi.posterior._atomic import atomic_write
+from softcvi.posterior._atomic import atomic_write, remove_abandoned
 
 _FORMAT = 2
 _HEADER = "checkpoint.json"
@@ -30,6 +30,8 @@ _UNREADABLE = (
     TypeError,
     AttributeError,
     RuntimeError,
+    ArithmeticError,
+    MemoryError,
     zipfile.BadZipFile,
     zlib.error,
 )
@@ -110,6 +112,7 @@ class CheckpointFile:
             identity: Fingerprint of the run.
             total: Its number of steps.
         """
+        remove_abandoned(self.path)
         if not self.path.exists():
             return None
         leaves, treedef = jax.tree_util.tree_flatten(state)

@@ -38,7 +38,7 @@ def load(path: str | os.PathLike, target: AbstractTarget | None = None) -> Poste
             f"{path}: holds no posterior: a guide and its space are missing. Give a "
             "file that posterior.save(path) wrote."
         )
-    _check_usable(guide, path)
+    check_usable(guide, path)
     if target is None and isinstance(space, SpaceOfModel):
         raise ValueError(
             f"target: the posterior in {path} was fitted in coordinates that its model "
@@ -54,8 +54,13 @@ def load(path: str | os.PathLike, target: AbstractTarget | None = None) -> Poste
     return Posterior(guide, target, space=space)
 
 
-def _check_usable(guide: AbstractGuide, path: str | os.PathLike) -> None:
-    """Refuse a guide that cannot be drawn from, by its shapes alone."""
+def check_usable(guide: AbstractGuide, path: str | os.PathLike) -> None:
+    """Refuse a guide that cannot be drawn from, by its shapes alone.
+
+    Args:
+        guide: The guide, from a file.
+        path: The file.
+    """
     try:
         if guide.is_conditional:
             return  # what it is conditioned on is not in the file

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from softcvi.diagnostics import summarise
+from softcvi.posterior._atomic import write_text
 from softcvi.report._stored import posterior_for
 from softcvi.report._view import HISTORY, FitView
 from softcvi.targets import AbstractTarget
@@ -93,8 +94,10 @@ def save_fit(view: FitView, folder: str | os.PathLike) -> list[Path]:
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    _write(folder / RESULT, json.dumps(as_json(view), indent=1, allow_nan=False))
-    _write(folder / DRAWS, _as_csv(view.columns))
+    record = json.dumps(as_json(view), indent=1, allow_nan=False)
+    write_text(folder / DRAWS, _as_csv(view.columns))
+    # Last: a folder with a record is complete.
+    write_text(folder / RESULT, record)
     return [folder / RESULT, folder / DRAWS]
 
 
@@ -187,16 +190,6 @@ def _as_csv(columns: dict[str, np.ndarray]) -> str:
     rows = zip(*(np.asarray(column) for column in columns.values()), strict=True)
     writer.writerows([f"{float(value):.9g}" for value in row] for row in rows)
     return text.getvalue()
-
-
-def _write(path: Path, text: str) -> None:
-    """Replace a file only once the new one is whole."""
-    draft = path.with_name(path.name + ".part")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _finite(value: Any) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from softcvi.posterior._atomic import write_text
 from softcvi.report._distinct import with_own_names
 from softcvi.report._page import as_views, render, write_report
 from softcvi.report._table import comparison_table
@@ -41,7 +42,7 @@ def write_index(
         write_report(view, folder / link)
     index = folder / "index.html"
     html = render("index.html", title=title, table=comparison_table(views, links))
-    index.write_text(html, encoding="utf-8")
+    write_text(index, html)
     return index
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from softcvi.fitting import FitResult
 from softcvi.ladder import LadderResult
+from softcvi.posterior._atomic import write_text
 from softcvi.report._chart import Chart
 from softcvi.report._check_charts import check_charts
 from softcvi.report._curves import training_charts
@@ -71,7 +72,7 @@ def write_report(
         groups=[_group(name, group) for name, group in groups.items()],
         versions=views[0].versions,
     )
-    path.write_text(html, encoding="utf-8")
+    write_text(path, html)
     return path
 
 

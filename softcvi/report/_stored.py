@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from softcvi.guides import AbstractGuide
 from softcvi.posterior import Posterior, load
 from softcvi.posterior._storage import read
 from softcvi.report._reference import has_all_of
-from softcvi.targets import AbstractTarget, SpaceOfModel
+from softcvi.targets import AbstractSpace, AbstractTarget, SpaceOfModel
 
 POSTERIOR = "posterior.softcvi"
 
@@ -27,9 +28,8 @@ def needs_model(folder: str | os.PathLike, reference: Mapping[str, Any]) -> bool
     path = Path(folder) / POSTERIOR
     if not path.exists():
         return False
-    parts, _ = read(path)
-    covered = has_all_of(parts["guide"].structure, reference)
-    return covered and isinstance(parts["space"], SpaceOfModel)
+    guide, space = _guide_and_space(path)
+    return has_all_of(guide.structure, reference) and isinstance(space, SpaceOfModel)
 
 
 def posterior_for(
@@ -39,9 +39,20 @@ def posterior_for(
     path = folder / POSTERIOR
     if not path.exists():
         return None
-    parts, _ = read(path)
-    if not has_all_of(parts["guide"].structure, reference):
+    guide, space = _guide_and_space(path)
+    if not has_all_of(guide.structure, reference):
         return None
-    if not isinstance(parts["space"], SpaceOfModel):
+    if not isinstance(space, SpaceOfModel):
         return load(path)
     return load(path, target)
+
+
+def _guide_and_space(path: Path) -> tuple[AbstractGuide, AbstractSpace]:
+    parts, _ = read(path)
+    guide, space = parts.get("guide"), parts.get("space")
+    if not isinstance(guide, AbstractGuide) or not isinstance(space, AbstractSpace):
+        raise ValueError(
+            f"{path}: holds no posterior: a guide and its space are missing. Fit it "
+            "again with softcvi fit."
+        )
+    return guide, space

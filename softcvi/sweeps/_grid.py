@@ -5,6 +5,7 @@ import difflib
 import hashlib
 import itertools
 import json
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -21,6 +22,19 @@ from softcvi.objectives import (
 )
 
 _DEFAULT_ALPHA = 0.75
+# More fits than anybody waits for; a slip of the pen must not fill the memory.
+_MAX_COMBINATIONS = 10_000_000
+# What the settings of a grid are made of.
+_KINDS: dict[str, tuple[Any, str]] = {
+    "models": (str, "names of models, such as model.py:model"),
+    "data": (str | None, "names of files"),
+    "guides": (str, "names"),
+    "objectives": (str, "names"),
+    "particles": (int, "integers"),
+    "alphas": (float | int, "numbers"),
+    "seeds": (int, "integers"),
+    "steps": (int, "an integer"),
+}
 
 # Guides by name, from a key and a target; "auto" leaves the choice to ``fit``.
 GUIDES: dict[str, Callable[..., AbstractGuide | None]] = {
@@ -140,11 +154,31 @@ class Grid:
                     )
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if field.name != "steps" and (isinstance(value, str) or not len(value)):
+            is_list = isinstance(value, list | tuple | range) and len(value) > 0
+            if field.name != "steps" and not is_list:
                 raise ValueError(
                     f"{field.name}: needs a list with at least one value; got "
                     f"{value!r}, so the grid has no combinations."
                 )
+        self._check_values()
+
+    def _check_values(self) -> None:
+        """Refuse values of another kind here, and not when the fits have begun."""
+        for name, (kind, words) in _KINDS.items():
+            given = getattr(self, name)
+            values = (given,) if name == "steps" else given
+            # Seeds may be a range, as long as one likes, of integers in any case.
+            for value in () if isinstance(given, range) else values:
+                if isinstance(value, bool | list) or not isinstance(value, kind):
+                    raise ValueError(f"{name}: expected {words}; got {value!r:.60}.")
+        if self.steps < 1 or any(count < 1 for count in self.particles):
+            raise ValueError("steps, particles: less than 1. Give at least 1.")
+        lengths = [len(getattr(self, f.name)) for f in dataclasses.fields(self)[:-1]]
+        if math.prod(lengths) > _MAX_COMBINATIONS:
+            raise ValueError(
+                f"the grid has {math.prod(lengths)} combinations, more than "
+                f"{_MAX_COMBINATIONS}. Make a list shorter, or several grids."
+            )
 
     @classmethod
     def read(cls, path: str | os.PathLike) -> "Grid":
@@ -160,10 +194,17 @@ class Grid:
             content = yaml.safe_load(path.read_text())
         except FileNotFoundError:
             raise FileNotFoundError(f"{path}: no such grid file.") from None
-        except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-            raise ValueError(f"{path}: is not YAML ({error}).") from error
+        # Some values that YAML describes cannot be made: dates of no calendar.
+        except (yaml.YAMLError, ValueError, RecursionError, MemoryError) as error:
+            raise ValueError(
+                f"{path}: is not YAML ({_first_line(error)}). Correct it there; "
+                "`softcvi sweep --help` shows a grid."
+            ) from error
         if not isinstance(content, Mapping):
-            raise ValueError(f"{path}: expected keys such as 'models' and 'seeds'.")
+            raise ValueError(
+                f"{path}: expected keys such as 'models' and 'seeds'. "
+                "`softcvi sweep --help` shows a grid."
+            )
         known = {field.name for field in dataclasses.fields(cls)}
         for key in content:
             if key not in known:
@@ -177,8 +218,11 @@ class Grid:
             raise ValueError(f"{path}: names no models. Add 'models: [file.py:name]'.")
         try:
             return cls(**_normalised(content))
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{path}: {error}") from error
+        except (TypeError, ValueError, OverflowError) as error:
+            words = str(error).rstrip(".")
+            raise ValueError(
+                f"{path}: {words}. `softcvi sweep --help` shows a grid."
+            ) from error
 
     def configurations(self) -> list[Configuration]:
         """All combinations, each once."""
@@ -215,4 +259,9 @@ def _normalised(content: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in out.items():
         if name not in ("steps", "seeds") and not isinstance(value, list | tuple):
             out[name] = [value]
-    return {n: tuple(v) if n != "steps" else v for n, v in out.items()}
+    # A range stays one: a number of seeds is not yet a list of them.
+    return {n: tuple(v) if isinstance(v, list) else v for n, v in out.items()}
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0] or type(error).__name__

@@ -86,24 +86,27 @@ class RecordStore:
         if not self.path.is_file():
             return []
         records = []
-        lines = self.path.read_bytes().split(b"\n")
+        # What follows the last end of a line was cut off while it was written.
+        lines = self.path.read_bytes().split(b"\n")[:-1]
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
             try:
-                records.append(json.loads(line))
-            except ValueError as error:
-                if number == len(lines):  # cut off while it was written
-                    break
+                record = json.loads(line)
+                if not isinstance(record, dict):
+                    raise ValueError("no JSON object")
+            except (ValueError, RecursionError, MemoryError) as error:
                 raise ValueError(
-                    f"{self.path}: line {number} is not JSON ({error}). Repair or "
-                    "remove that line, or choose another folder."
+                    f"{self.path}: line {number} is not JSON of a record ({error}). "
+                    "Repair or remove that line, or choose another folder."
                 ) from error
+            records.append(record)
         return records
 
     def identifiers(self) -> set[str]:
         """The identifiers of all records."""
-        return {record["id"] for record in self.all() if "id" in record}
+        found = (record.get("id") for record in self.all())
+        return {name for name in found if isinstance(name, str)}
 
     def add(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Append records with their provenance; an identifier is written only once.

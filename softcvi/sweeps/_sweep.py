@@ -133,8 +133,28 @@ def sweep(
             reporter.update(count, count / elapsed, {})
     finally:
         reporter.end()
-    found = {record["id"]: record for record in store.all()}
-    return SweepResult([found[c.identifier] for c in configurations])
+    return SweepResult(_records_of(store, configurations))
+
+
+def _records_of(
+    store: RecordStore, configurations: Iterable[Configuration]
+) -> list[dict[str, Any]]:
+    """One record per configuration, refused if it lacks what a table shows."""
+    found = {str(record.get("id")): record for record in store.all()}
+    records = [found[c.identifier] for c in configurations]
+    for record in records:
+        settings = record.get("configuration")
+        is_whole = isinstance(settings, dict) and set(_SETTINGS) <= set(settings)
+        if record.get("status") != "failed":
+            numbers = (record.get("khat", ""), record.get("seconds", ""))
+            is_whole &= all(isinstance(n, float | int | None) for n in numbers)
+            is_whole &= {"verdict", "status"} <= set(record)
+        if not is_whole:
+            raise ValueError(
+                f"{store.path}: the record {record['id']} is damaged. Remove its line, "
+                "and the fit is made again; or choose another folder."
+            )
+    return records
 
 
 def _batches(configurations: Iterable[Configuration]) -> list[list[Configuration]]:

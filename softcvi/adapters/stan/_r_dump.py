@@ -15,6 +15,9 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 
+# Numbers that ranges such as 1:1000 and calls such as integer(1000) may stand for.
+_MAX_DESCRIBED = 10_000_000
+
 
 def parse_r_dump(text: str) -> dict[str, Any]:
     """Named values of an R dump.
@@ -57,6 +60,7 @@ class _Reader:
     def __init__(self, tokens: list[str]):
         self.tokens = tokens
         self.position = 0
+        self._described: float = 0
 
     @property
     def is_done(self) -> bool:
@@ -97,7 +101,20 @@ class _Reader:
         self.take()
         last = _number(self.take())
         step = 1 if last >= first else -1
+        self._check_length(abs(last - first))
         return np.arange(int(first), int(last) + step, step)
+
+    def _check_length(self, count: float) -> None:
+        """Refuse a vector that no data set has: a few letters must not take the memory.
+
+        The numbers are kept over all vectors of a file.
+        """
+        self._described += count
+        if not (count >= 0 and self._described <= _MAX_DESCRIBED):
+            raise ValueError(
+                f"data: the R dump describes {self._described:.0f} numbers without "
+                f"listing them, more than {_MAX_DESCRIBED}."
+            )
 
     def _joined(self) -> np.ndarray:
         self.expect("(")
@@ -125,6 +142,7 @@ class _Reader:
     def _zeros(self, dtype: type) -> np.ndarray:
         self.expect("(")
         count = 0 if self.next == ")" else int(self.value())
+        self._check_length(count)
         self.expect(")")
         return np.zeros(count, dtype)
 

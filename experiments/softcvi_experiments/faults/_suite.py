@@ -1,0 +1,185 @@
+"""The suite: tasks of all parts, in child processes, one record each."""
+
+import dataclasses
+import json
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from softcvi_experiments.children import ChildError, environment, run_tasks
+from softcvi_experiments.faults._table import faults_page
+from softcvi_experiments.store import Record, Records
+
+PROGRAMS = ("fit", "fit_until", "fit_many", "reproduce", "sweep")
+PARTS = ("files", "kills", "disk", "signals", "clock", "writers", "long")
+IDENTITY = ("part", "case", "seed", "count")
+_WORKER = "softcvi_experiments.faults._worker"
+_CHUNK = 250
+# Kinds of files, with how many times dearer than the others reading one is. Listed
+# here, since the readers take seconds to import.
+_FORMATS = {
+    "posterior": 4, "posterior of a flow": 8, "checkpoint": 8, "ask/tell session": 8,
+    "records of a sweep": 1, "records of experiments": 1, "draws of experiments": 1,
+    "result.json": 1, "draws.csv": 1, "reference draws": 2, "data, JSON": 3,
+    "data, CSV": 3, "data, NPZ": 3, "Stan data, R dump": 1, "Stan data, JSON": 1,
+    "Stan data, zipped": 1, "Stan data, gzipped": 1, "grid of a sweep": 1,
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Faults:
+    """What to run.
+
+    Attributes:
+        parts: Some of ``PARTS``.
+        kills: SIGKILLs of each program.
+        files: Damaged files in all.
+        others: Faults of each other kind, for each program.
+        steps: Steps of the long run.
+        resumes: Pieces of the fit in pieces.
+        seed: First seed.
+
+    Example:
+        >>> len(Faults(parts=("kills",), kills=3).tasks())
+        15
+    """
+
+    parts: Sequence[str] = PARTS
+    kills: int = 5
+    files: int = 20_000
+    others: int = 4
+    steps: int = 1_000_000
+    resumes: int = 200
+    seed: int = 0
+
+    def tasks(self) -> list[dict[str, Any]]:
+        """Every task, without the folder that it works in."""
+        unknown = set(self.parts) - set(PARTS)
+        if unknown:
+            raise ValueError(f"parts: no {sorted(unknown)}; known are {PARTS}.")
+        made = {
+            "files": self._files,
+            "kills": lambda: _each("kills", PROGRAMS, self.kills, self.seed),
+            "disk": lambda: _each("disk", PROGRAMS, self.others, self.seed),
+            "signals": lambda: _each("signals", PROGRAMS[:3], self.others, self.seed),
+            "clock": lambda: _each("clock", ("fit", "fit_many", "sweep"), 1, self.seed),
+            "writers": _writers,
+            "long": self._long,
+        }
+        return [task for part in self.parts for task in made[part]()]
+
+    def _files(self) -> list[dict[str, Any]]:
+        shares = {name: 1.0 / cost for name, cost in _FORMATS.items()}
+        whole = sum(shares.values())
+        tasks = []
+        for name, share in shares.items():
+            total = -int(-self.files * share // whole)
+            for first in range(0, total, _CHUNK):
+                count = min(_CHUNK, total - first)
+                seed = self.seed * 1_000_000 + first
+                task = {"part": "files", "case": name, "format": name}
+                tasks.append({**task, "seed": seed, "count": count})
+        return tasks
+
+    def _long(self) -> list[dict[str, Any]]:
+        counts = {"steps": self.steps, "resumes": self.resumes}
+        return [
+            {"part": "long", "case": case, "seed": 0, "count": count}
+            for case, count in counts.items()
+        ]
+
+
+def _each(
+    part: str, programs: Sequence[str], count: int, first: int
+) -> list[dict[str, Any]]:
+    return [
+        {"part": part, "case": name, "seed": seed, "count": 1}
+        for seed in range(first, first + count)
+        for name in programs
+    ]
+
+
+def _writers() -> list[dict[str, Any]]:
+    cases = ("fit", "sweep", "records of a sweep", "records of experiments")
+    return [{"part": "writers", "case": c, "seed": 0, "count": 2} for c in cases]
+
+
+def run_faults(
+    faults: Faults,
+    out: str | Path,
+    *,
+    jobs: int = 1,
+    timeout: float = 900.0,
+    limit: float = float("inf"),
+    report: Callable[[str], None] = print,
+) -> list[Record]:
+    """Run what is not in the folder yet, and write the tables.
+
+    Args:
+        faults: What to run.
+        out: Output folder.
+        jobs: Processes at a time.
+        timeout: Seconds for each task.
+        limit: Seconds after which no further task is begun.
+        report: Where a line per task goes.
+
+    Returns:
+        All records of the folder, the last one of each task.
+    """
+    ends = time.monotonic() + limit
+    store = Records(out)
+    known = {_identity(r) for r in store.latest(*IDENTITY) if "message" not in r}
+    todo = [task for task in faults.tasks() if _identity(task) not in known]
+    with tempfile.TemporaryDirectory(prefix="softcvi-faults-") as scratch:
+        alone = [
+            {"part": "alone", "case": name, "seed": 0, "count": 1}
+            for name in dict.fromkeys(t["case"] for t in todo if t["case"] in PROGRAMS)
+        ]
+        for stage in (alone, todo):
+            tasks = [{**task, "folder": scratch} for task in stage]
+            env = environment(threads=1, cache=Path(scratch) / "cache")
+            results = run_tasks(
+                _WORKER, [[task] for task in tasks], jobs=jobs, timeout=timeout, env=env
+            )
+            for count, (task, result) in enumerate(results, 1):
+                record = _record(task, result)
+                if stage is todo:
+                    store.add([record])
+                report(f"[{count}/{len(tasks)}] {describe(record)}")
+                if time.monotonic() > ends:
+                    report("the limit is reached; the same command continues here")
+                    break
+    records = store.latest(*IDENTITY)
+    (Path(out) / "faults.md").write_text(faults_page(records), encoding="utf-8")
+    return records
+
+
+def _record(task: dict[str, Any], result: dict[str, Any] | ChildError) -> Record:
+    found = result if isinstance(result, dict) else {**task, "message": str(result)}
+    # The scratch folder has another name each time.
+    rest = {k: v for k, v in found.items() if k not in ("folder", "format")}
+    text = json.dumps(rest).replace(task["folder"], "OUT")
+    return {"ok": "message" not in rest, **json.loads(text)}
+
+
+def _identity(record: Record) -> tuple:
+    return tuple(record.get(name) for name in IDENTITY)
+
+
+def describe(record: Record) -> str:
+    """A record in one line.
+
+    Example:
+        >>> describe({"part": "kills", "case": "fit", "seed": 3, "ok": True})
+        'kills fit 3: held'
+    """
+    head = "{part} {case} {seed}".format(**record)
+    if record["part"] == "files" and "named" in record:
+        counts = ("loaded", "named", "raw", "memory", "time", "executed")
+        return f"{head}: " + ", ".join(f"{record[name]} {name}" for name in counts)
+    if record["ok"]:
+        return f"{head}: held"
+    words = record.get("message") or record.get("again") or record.get("errors") or ""
+    return f"{head}: FAILED {record.get('fault', '')} {record.get('left', '')} {words}"

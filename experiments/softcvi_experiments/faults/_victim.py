@@ -1,0 +1,107 @@
+"""A process that runs a program and meets a fault; started by the suite.
+
+What it is told comes as JSON in its argument: ``program``, ``out`` and ``fault``.
+"""
+
+import json
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+# Calls at which a process can be ended or told that the disk is full.
+CALLS = ("fsync", "replace", "unlink", "ftruncate")
+_NO_SPACE = 28
+
+
+class _Counted:
+    """A function of ``os`` that counts its calls, and does something at one of them."""
+
+    def __init__(self, name: str, at: int, act: Callable[[], None]):
+        self.calls, self._at, self._act = 0, at, act
+        self._original = getattr(os, name)
+        setattr(os, name, self)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.calls += 1
+        if self.calls == self._at:
+            self._act()
+        return self._original(*args, **kwargs)
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _no_space() -> None:
+    raise OSError(_NO_SPACE, "No space left on device")
+
+
+def _limit_files(size: int, deadly: bool) -> None:
+    """No file may grow larger; a write beyond is cut off there."""
+    # Python ignores the signal, so that a write fails; by default it ends the process.
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL if deadly else signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+
+def _jumping_clock(seed: int) -> None:
+    """The time of day, which somebody sets forward and back."""
+    import random
+
+    choose, now = random.Random(seed), time.time
+    shift = [0.0]
+
+    def jumping() -> float:
+        if choose.random() < 0.2:
+            shift[0] = choose.choice([-1e8, -86400.0, 0.0, 3600.0, 86400.0, 1e8])
+        return now() + shift[0]
+
+    time.time = jumping
+
+
+def _fast_clock() -> None:
+    """A clock that runs fifty times too fast: checkpoints are due all the time."""
+    now = time.monotonic
+    began = now()
+    time.monotonic = lambda: began + 50 * (now() - began)
+
+
+def main() -> int:
+    """Run what the argument asks for; the last line of output is a report."""
+    task = json.loads(sys.argv[1])
+    fault, out = task["fault"], Path(task["out"])
+    from softcvi_experiments.faults._programs import PROGRAMS
+
+    program = PROGRAMS[task["program"]]
+    kind = fault["kind"]
+    act = {"kill-call": _die, "full-call": _no_space}.get(kind, lambda: None)
+    at = fault.get("at", 0)
+    counted = {
+        name: _Counted(name, at if fault.get("call") == name else 0, act)
+        for name in CALLS
+    }
+    if kind in ("kill-write", "full-write"):
+        _limit_files(fault["size"], deadly=kind == "kill-write")
+    if kind == "clock":
+        _jumping_clock(fault["seed"])
+    elif task["program"] == "fit":
+        _fast_clock()
+    print("ready", flush=True)
+    began = time.perf_counter()
+    code = program.run(out)
+    report = {
+        "code": code,
+        "seconds": time.perf_counter() - began,
+        "calls": {name: count.calls for name, count in counted.items()},
+    }
+    print(json.dumps(report), flush=True)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

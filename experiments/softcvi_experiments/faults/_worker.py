@@ -1,0 +1,42 @@
+"""The worker of the suite: one task at a time."""
+
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from softcvi_experiments.children import serve
+from softcvi_experiments.faults._files import read_damaged
+from softcvi_experiments.faults._long import long_run
+from softcvi_experiments.faults._runs import baseline, meets_fault
+from softcvi_experiments.faults._writers import two_writers
+
+_PARTS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "files": read_damaged,
+    "alone": baseline,
+    "kills": meets_fault,
+    "disk": meets_fault,
+    "signals": meets_fault,
+    "clock": meets_fault,
+    "writers": two_writers,
+    "long": long_run,
+}
+
+
+def run_task(task: dict[str, Any]) -> dict[str, Any]:
+    """Run a task; an error becomes part of the record.
+
+    Args:
+        task: ``part`` and what it needs.
+    """
+    try:
+        return _PARTS[task["part"]](task)
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__, limit=-3)
+        where = [f"{Path(f.filename).name}:{f.lineno}" for f in frames]
+        message = f"{type(error).__name__}: {error}"[:500]
+        return {**task, "ok": False, "message": message, "where": where}
+
+
+if __name__ == "__main__":
+    serve(run_task)
