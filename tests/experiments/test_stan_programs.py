@@ -28,7 +28,7 @@ def test_every_program_is_accepted_with_its_data(name):
 
 def test_every_file_is_in_the_study():
     files = {path.stem for path in stan.path("garch11").parent.glob("*.stan")}
-    assert files == set(stan.names())
+    assert files == {stan.path(name).stem for name in stan.names()}
 
 
 def test_an_unknown_program_is_named():

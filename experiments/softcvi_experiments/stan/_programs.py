@@ -9,8 +9,9 @@ from softcvi.adapters import StanTarget, from_stan
 from softcvi_experiments.stan._data import SIMULATORS as SMALL
 from softcvi_experiments.stan._data import Data
 from softcvi_experiments.stan._data_latent import LATENT_SIMULATORS
+from softcvi_experiments.stan._data_reference import FILES, REFERENCE_SIMULATORS
 
-SIMULATORS = {**SMALL, **LATENT_SIMULATORS}
+SIMULATORS = {**SMALL, **LATENT_SIMULATORS, **REFERENCE_SIMULATORS}
 FOLDER = Path(__file__).parent / "programs"
 
 
@@ -40,7 +41,7 @@ def path(name: str) -> Path:
         raise ValueError(
             f"name: unknown program {name!r}; one of {', '.join(names())}."
         )
-    return FOLDER / f"{name}.stan"
+    return FOLDER / f"{FILES.get(name, name)}.stan"
 
 
 def data(name: str) -> Data:

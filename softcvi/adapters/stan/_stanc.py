@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from softcvi.adapters.stan._new_syntax import newer_features
 from softcvi.adapters.stan._old_syntax import modernised
 from softcvi.adapters.stan._rounding import parameter_types
+from softcvi.adapters.stan._solver_calls import counted
 from softcvi.adapters.stan._source import Source
 
 _EXTRA = "httpstan is not installed and is needed here: pip install 'softcvi[stan]'."
@@ -81,7 +82,7 @@ def translate(source: Source) -> Translation:
     info = json.loads(_run(source, "--info").stdout)
     inputs = {name: _input(facts) for name, facts in info["inputs"].items()}
     canonical = _run(source, "--print-canonical").stdout
-    return Translation(first.stdout, inputs, parameter_types(canonical))
+    return Translation(counted(first.stdout), inputs, parameter_types(canonical))
 
 
 def _input(facts: dict[str, Any]) -> Input:

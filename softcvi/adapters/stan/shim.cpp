@@ -18,6 +18,7 @@
 #include <memory>
 #include <mutex>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -31,12 +32,45 @@ namespace softcvi {
 
 using stan::math::var;
 
+// Calls of the functions that solvers integrate, in the row that this thread evaluates.
+// Threads of Stan's own have no limit.
+thread_local uint64_t calls = 0;
+thread_local uint64_t limit = std::numeric_limits<uint64_t>::max();
+
 struct Program {
   std::unique_ptr<stan::model::model_base> model;
   std::string names;
   std::mutex lock;
   std::string message;  // what Stan said when it last refused a point
+  double best = -std::numeric_limits<double>::infinity();
+  uint64_t calls_at_best = 0;
+  uint64_t overruns = 0;
 };
+
+// Far from the posterior a differential equation may take millions of steps, and a
+// search for a start looks far. A point that needs fifty times the calls of the best
+// point so far is not worth them. As long as there is no such point, patience grows.
+void begin_counting(Program& program) {
+  std::lock_guard<std::mutex> guard(program.lock);
+  calls = 0;
+  limit = std::isinf(program.best)
+              ? 300'000 * (1 + program.overruns)
+              : std::max<uint64_t>(100'000, 50 * program.calls_at_best);
+}
+
+void end_counting(Program& program, double value) {
+  const uint64_t taken = calls, allowed = limit;
+  limit = std::numeric_limits<uint64_t>::max();
+  if (taken == 0)
+    return;
+  std::lock_guard<std::mutex> guard(program.lock);
+  if (taken > allowed)
+    ++program.overruns;
+  else if (std::isfinite(value) && value > program.best) {
+    program.best = value;
+    program.calls_at_best = taken;
+  }
+}
 
 void note(Program& program, const char* what) {
   std::lock_guard<std::mutex> guard(program.lock);
@@ -78,16 +112,20 @@ double log_density(Program& program, const double* row, size_t size, double* gra
 // Returns whether the point was refused.
 bool evaluate_row(Program& program, const double* row, size_t size, double* value,
                   double* gradient) {
+  *value = std::numeric_limits<double>::quiet_NaN();
+  begin_counting(program);
   try {
     *value = log_density(program, row, size, gradient);
-    if (!std::isnan(*value))
-      return false;
-    note(program, "the log density is not a number");
+    if (std::isnan(*value))
+      note(program, "the log density is not a number");
   } catch (const std::exception& error) {
     note(program, error.what());
   } catch (...) {
     note(program, "unknown error");
   }
+  end_counting(program, *value);
+  if (!std::isnan(*value))
+    return false;
   *value = -std::numeric_limits<double>::infinity();
   if (gradient != nullptr)
     std::fill(gradient, gradient + size, 0.0);
@@ -106,6 +144,8 @@ uint64_t seed_of(const double* row, size_t size, uint64_t seed) {
 bool constrain_row(Program& program, const double* row, size_t size, uint64_t seed,
                    double* out, size_t width) {
   std::fill(out, out + width, std::numeric_limits<double>::quiet_NaN());
+  begin_counting(program);
+  bool refused = true;
   try {
     Eigen::VectorXd x = Eigen::Map<const Eigen::VectorXd>(row, size);
     Eigen::VectorXd values;
@@ -114,13 +154,14 @@ bool constrain_row(Program& program, const double* row, size_t size, uint64_t se
         static_cast<unsigned int>(bits), static_cast<unsigned int>(bits >> 33) + 1);
     program.model->write_array(rng, x, values, true, true, nullptr);
     std::copy_n(values.data(), std::min<size_t>(width, values.size()), out);
-    return false;
+    refused = false;
   } catch (const std::exception& error) {
     note(program, error.what());
   } catch (...) {
     note(program, "unknown error");
   }
-  return true;
+  end_counting(program, std::numeric_limits<double>::quiet_NaN());
+  return refused;
 }
 
 bool unconstrain_row(Program& program, const double* row, size_t width, double* out,
@@ -169,6 +210,14 @@ void copy_text(const std::string& text, char* out, size_t room) {
 }
 
 }  // namespace softcvi
+
+// Called by every function that a solver of differential or algebraic equations calls.
+void softcvi_count_call() {
+  if (++softcvi::calls > softcvi::limit)
+    throw std::domain_error(
+        "the solver needs over " + std::to_string(softcvi::limit)
+        + " evaluations here, many times those of the best point so far");
+}
 
 SOFTCVI_EXPORT void* softcvi_open(const char* json, unsigned int seed, char* message,
                                   size_t room) {

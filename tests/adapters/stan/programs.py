@@ -109,3 +109,41 @@ class Gamma(AbstractProgram):
 
     def unconstrain(self, parameters):
         return np.stack([np.log(parameters[:, 0]), parameters[:, 1]], axis=1)
+
+
+class Hierarchy(AbstractProgram):
+    """Normal effects with a positive scale: the model of the adapters' battery."""
+
+    size = 4
+    names = (("mu.1", "mu.2", "tau", "theta"), (), ())
+
+    def __init__(self, y):
+        self.y = np.asarray(y, np.float64)
+
+    def log_density(self, rows):
+        return self.log_density_and_gradient(rows)[0]
+
+    def log_density_and_gradient(self, rows):
+        mu, log_tau, theta = rows[:, :2], rows[:, 2], rows[:, 3]
+        tau, apart = np.exp(log_tau), theta - mu[:, 0]
+        away = self.y[None] - theta[:, None]
+        # The Jacobian of exp and the constant of a normal of scale tau cancel.
+        value = -0.5 * (np.sum(mu**2, 1) + tau**2 + (apart / tau) ** 2)
+        gradient = np.stack(
+            [
+                -mu[:, 0] + apart / tau**2,
+                -mu[:, 1],
+                -(tau**2) + (apart / tau) ** 2,
+                -apart / tau**2 + away.sum(1),
+            ],
+            axis=1,
+        )
+        return value - 0.5 * np.sum(away**2, 1), gradient
+
+    def constrain(self, rows, seeds):
+        return np.concatenate([rows[:, :2], np.exp(rows[:, 2:3]), rows[:, 3:]], axis=1)
+
+    def unconstrain(self, parameters):
+        back = np.array(parameters, np.float64)
+        back[:, 2] = np.log(back[:, 2])
+        return back
