@@ -1,5 +1,6 @@
 """Diagnostics: is the answer any good?"""
 
+from softcvi.diagnostics._broad import BroadCheck, BroadMoments
 from softcvi.diagnostics._coverage import coverage
 from softcvi.diagnostics._drift import settled_drift
 from softcvi.diagnostics._evidence import (
@@ -26,6 +27,8 @@ from softcvi.posterior import psis
 
 __all__ = [
     "THRESHOLDS",
+    "BroadCheck",
+    "BroadMoments",
     "ChainCheck",
     "Evidence",
     "Finding",

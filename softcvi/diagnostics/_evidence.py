@@ -3,6 +3,7 @@
 import equinox as eqx
 import numpy as np
 
+from softcvi.diagnostics._broad import BroadCheck, BroadMoments
 from softcvi.diagnostics._improper import ImproperDirection
 from softcvi.posterior import ImportanceSample
 
@@ -133,9 +134,11 @@ class SearchEvidence(eqx.Module):
         smallest_feature: Standard deviation, as a share of the widest place's, of the
             narrowest place with half of the mass that the look around the places
             would have noticed with 95 % probability; None if there was none.
-        missing_mass: Good and Turing's estimate of the probability that one more
-            start leads to a place not seen yet, or the share of the mass beyond the
-            reach of all places, if that is more.
+        missing_mass: Good and Turing's estimate of the share of the mass in places not
+            seen yet, which is that of the places seen once, or the share of the mass
+            beyond the reach of all places, if that is more.
+        broad: Moments of the posterior by the draws of that look; None if there was
+            none.
 
     Example:
         >>> import softcvi
@@ -150,6 +153,7 @@ class SearchEvidence(eqx.Module):
     scales: tuple[float, ...]
     smallest_feature: float | None
     missing_mass: float | None
+    broad: BroadMoments | None = None
 
 
 class Evidence(eqx.Module):
@@ -175,6 +179,7 @@ class Evidence(eqx.Module):
         sampler: R-hat and the like, where the answer is the draws of a Markov chain.
         precision: Size of the rounding errors in log densities, in nats.
         search: How thoroughly other modes were looked for.
+        broad: How the answer differs from the broad draws of the search.
         start_disagreement: Largest difference of evidence between starts, in nats, that
             ended in different places.
         improper: Directions along which the posterior has infinite mass.
@@ -202,6 +207,7 @@ class Evidence(eqx.Module):
     sampler: SamplerEvidence | None = None
     precision: float | None = None
     search: SearchEvidence | None = None
+    broad: BroadCheck | None = None
     start_disagreement: float | None = None
     improper: tuple[ImproperDirection, ...] = ()
     model_warnings: tuple[str, ...] = ()

@@ -217,6 +217,17 @@ def _of_search(evidence: Evidence) -> list[Finding]:
     if disagreement is not None and not disagreement <= t.max_disagreement:
         numbers = {"nats": disagreement}
         found.append(Finding(Kind.START_DISAGREEMENT, Severity.BAD, numbers))
+    check = evidence.broad
+    if check is not None:
+        factor = _factor_off((check.spread,))
+        severities = (
+            _graded(check.shift, t.caution_broad_shift, t.bad_shift),
+            _graded(factor, t.caution_broad_spread, t.bad_spread),
+        )
+        worst = max((s for s in severities if s is not None), default=None)
+        if worst is not None:
+            numbers = {"shift": check.shift, "spread": check.spread}
+            found.append(Finding(Kind.BROAD_DRAWS, worst, numbers))
     missing = None if evidence.search is None else evidence.search.missing_mass
     if missing is not None:
         severity = _graded(missing, t.caution_missing, t.bad_missing)

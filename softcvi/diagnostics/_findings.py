@@ -53,6 +53,7 @@ class Kind(enum.Enum):
     SAMPLER_DIVERGENCES = "divergences"
     PRECISION = "precision"
     START_DISAGREEMENT = "start disagreement"
+    BROAD_DRAWS = "broad draws"
     MISSING_MASS = "missing mass"
     IMPROPER = "improper"
     MODEL_WARNING = "model warning"

@@ -71,7 +71,12 @@ class Thresholds:
     # A fit that skipped half of its steps is called failed elsewhere too.
     caution_skipped: float = 0.1
     bad_skipped: float = 0.5
-    # Good and Turing's probability that one more start leads to a new place.
+    # The same limits for broad draws, whose errors have been subtracted: on the
+    # development families no right answer of a light-tailed posterior exceeds them.
+    caution_broad_shift: float = 0.25
+    caution_broad_spread: float = 1.25
+    # Good and Turing's estimate of the share of the mass in places not seen: a fiftieth
+    # of the mass can move a mean by 0.3 standard deviations if it is 15 away.
     caution_missing: float = 0.02
     bad_missing: float = 0.1
 

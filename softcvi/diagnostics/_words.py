@@ -81,9 +81,12 @@ _REASONS: dict[Kind, Callable[[Numbers], str]] = {
     Kind.START_DISAGREEMENT: lambda n: (
         f"starts ended in different places, {n['nats']:.1f} nats apart"
     ),
+    Kind.BROAD_DRAWS: lambda n: (
+        f"draws from further out move a mean by {n['shift']:.2f} standard deviations, "
+        f"and a standard deviation is {n['spread']:.2f} times theirs"
+    ),
     Kind.MISSING_MASS: lambda n: (
-        f"one more start would lead to a place not seen yet with probability "
-        f"{n['share']:.1%}"
+        f"about {n['share']:.1%} of the mass is in places that were not seen"
     ),
     Kind.DISCRETE_UNCHECKED: lambda n: (
         "other values of the discrete parameters were not looked for"
@@ -160,6 +163,7 @@ _REMEDIES: dict[Kind, str] = {
         'jax.config.update("jax_enable_x64", True).'
     ),
     Kind.START_DISAGREEMENT: "Use a guide that can hold several modes.",
+    Kind.BROAD_DRAWS: _RICHER,
     Kind.MISSING_MASS: "Search with more starts, or use a guide with several modes.",
     Kind.IMPROPER: "Give the parameters it names a proper prior.",
     Kind.DISCRETE_UNCHECKED: (

@@ -89,8 +89,7 @@ def missed_mass(modes: tuple[Moments, ...], sample: ImportanceSample) -> float:
         return 0.0
     shares = np.exp(known - np.max(known))
     shares = shares / np.sum(shares)
-    leaves = map(np.asarray, jax.tree_util.tree_leaves(sample.particles))
-    vectors = np.concatenate([leaf.reshape(len(leaf), -1) for leaf in leaves], axis=1)
+    vectors = flat_vectors(sample)
     weights = np.exp(sample.log_weights)
     missed = 0.0
     for mode, share in zip(modes, shares, strict=True):
@@ -100,6 +99,13 @@ def missed_mass(modes: tuple[Moments, ...], sample: ImportanceSample) -> float:
         if held < _KEPT_SHARE * share:
             missed += float(share)
     return missed
+
+
+def flat_vectors(sample: ImportanceSample) -> Float[np.ndarray, "n d"]:
+    """Draws in the fitting space, one per row."""
+    leaves = map(np.asarray, jax.tree_util.tree_leaves(sample.particles))
+    vectors = [leaf.reshape(len(leaf), -1) for leaf in leaves]
+    return np.concatenate(vectors, axis=1).astype(np.float64)
 
 
 def _squared_distance(

@@ -8,6 +8,8 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from softcvi.diagnostics import (
+    BroadCheck,
+    BroadMoments,
     Evidence,
     SearchEvidence,
     Verdict,
@@ -17,7 +19,7 @@ from softcvi.diagnostics import (
     settled_drift,
     summarise,
 )
-from softcvi.fitting._compare import missed_mass, quality_of
+from softcvi.fitting._compare import flat_vectors, missed_mass, quality_of
 from softcvi.fitting._history import History
 from softcvi.posterior import ImportanceSample, Posterior
 from softcvi.starts import StartReport
@@ -118,7 +120,19 @@ class FitResult:
             uses_labels=self.uses_labels,
             drift=settled_drift(self.history.elbo),
             search=self._search(),
+            broad=self._broad(),
         )
+
+    def _broad(self) -> BroadCheck | None:
+        """How the answer differs from the broad draws of the start."""
+        search = None if self.start is None else self.start.search
+        if search is None or search.broad is None or not self.has_weights:
+            return None
+        sample = self.importance
+        vectors = flat_vectors(sample)
+        is_usable = self.has_usable_weights
+        weights = np.exp(sample.log_weights) if is_usable else None
+        return search.broad.compared(BroadMoments.of(vectors, weights))
 
     def _search(self) -> SearchEvidence | None:
         """How far was looked, with the mass of modes that the answer leaves out."""

@@ -103,7 +103,7 @@ def adapt(
         log_weights, _ = psis(ratios)
         ess_share = float(1 / np.sum(np.exp(2 * log_weights)) / n)
         error = float(np.sqrt((1 / ess_share - 1) / n))
-        log_evidence = _log_mean(ratios)
+        log_evidence = _log_mean(ratios, log_weights)
         if best is None or log_evidence - 2 * error > best.score:
             found = [
                 _moments(k, proposal, covariances, draws, part, log_weights, shared)
@@ -241,9 +241,17 @@ def _normalised(logits: np.ndarray) -> np.ndarray:
     return weights / np.sum(weights)
 
 
-def _log_mean(ratios: np.ndarray) -> float:
-    top = np.max(ratios)
-    return float(top + np.log(np.mean(np.exp(ratios - top))))
+def _log_mean(ratios: np.ndarray, log_weights: np.ndarray) -> float:
+    """Log of the mean weight after smoothing: one large weight must not decide it.
+
+    Args:
+        ratios: Log weights.
+        log_weights: The same, smoothed, which sum to one.
+    """
+    # Smoothing leaves all but the largest as they are, which tells what it divided by.
+    finite = np.flatnonzero(np.isfinite(ratios))
+    low = finite[np.argsort(ratios[finite])[len(finite) // 4]]
+    return float(ratios[low] - log_weights[low] - np.log(len(ratios)))
 
 
 def _positive(covariance: np.ndarray) -> bool:

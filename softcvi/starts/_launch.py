@@ -1,6 +1,7 @@
 """Where Newton paths begin: near, far, and around what was found already."""
 
 import functools
+import math
 from collections.abc import Sequence
 
 import jax
@@ -15,7 +16,8 @@ from softcvi.starts._modes import Ends
 from softcvi.targets import AbstractTarget
 
 # Distances from a known place, in its own standard deviations.
-_RADII = (3.0, 10.0, 30.0, 100.0)
+_RADII = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+_RADII_OF_AXES = 100.0
 # Tried for each start until one has a finite density.
 _TRIES = 8
 
@@ -39,10 +41,22 @@ def _own_starts(keys: PRNGKeyArray, target: AbstractTarget) -> Float[Array, "n d
 
 
 def far_starts(
-    rng: np.random.Generator, scales: Sequence[float], dim: int, n: int
+    rng: np.random.Generator,
+    scales: Sequence[float],
+    dim: int,
+    n: int,
+    ends: Ends | None = None,
 ) -> Float[np.ndarray, "n d"]:
-    """Normal draws about the origin, each scale in turn."""
-    sd = np.resize(np.asarray(scales), n)
+    """Normal draws about the origin, each scale in turn.
+
+    Places may lie further out than all scales, in units of their own. The distance of
+    the furthest from the origin then is a scale, too: others may be as far.
+    """
+    widths = list(scales)
+    if ends is not None:
+        reach = float(np.max(np.linalg.norm(ends.means, axis=1))) / math.sqrt(dim)
+        widths += [reach, 3 * reach] if reach > max(widths) else []
+    sd = np.resize(np.asarray(widths), n)
     return sd[:, None] * rng.normal(size=(n, dim))
 
 
@@ -57,7 +71,9 @@ def starts_around(
     for i in range(n):
         end = best[i % len(best)]
         radius = _RADII[(i // len(best)) % len(_RADII)]
-        if rng.uniform() < 0.5:
+        # From far out every direction leads to the widest of the places it faces, so
+        # random ones tell more than axes there.
+        if rng.uniform() < 0.5 and radius <= _RADII_OF_AXES:
             axis = dim - 1 - int(rng.integers(min(dim, 3)))
             direction = axes[end][:, axis] * rng.choice([-1.0, 1.0])
         else:

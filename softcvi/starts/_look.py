@@ -7,6 +7,7 @@ import numpy as np
 import scipy.stats
 from jaxtyping import Float
 
+from softcvi.diagnostics import BroadMoments
 from softcvi.starts._importance import Fitted, LogDensity, weighted_moments
 from softcvi.starts._proposal import TMixture, log_sum
 
@@ -34,6 +35,8 @@ class Look(eqx.Module):
             enough points there have been drawn.
         mean: Weighted mean of them.
         covariance: Weighted covariance of them; None if they are too few.
+        whole: Moments of the posterior by all draws of the look; None if the density
+            is zero at all of them.
     """
 
     suspects: Float[np.ndarray, "m d"]
@@ -42,6 +45,7 @@ class Look(eqx.Module):
     uncovered: float
     mean: Float[np.ndarray, " d"] | None
     covariance: Float[np.ndarray, "d d"] | None
+    whole: BroadMoments | None
 
 
 def look_around(
@@ -66,8 +70,9 @@ def look_around(
     draws, _ = proposal.draw(rng, n)
     log_p = np.asarray(log_density(draws), np.float64)
     log_p = np.where(np.isfinite(log_p), log_p, -np.inf)
+    dim = draws.shape[1]
     if not np.any(np.isfinite(log_p)):
-        return Look(np.empty((0, draws.shape[1])), 0.0, 0.0, 0.0, None, None)
+        return Look(np.empty((0, dim)), 0.0, 0.0, 0.0, None, None, None)
     squares = known.squares(draws)
     score = log_p - fitted.log_evidence - log_sum(known.log_parts(squares))
     wide = TMixture(known.log_weights, known.means, known.factors, _DF)
@@ -82,8 +87,9 @@ def look_around(
     is_suspect = score > _SUSPICIOUS
     own = np.where(is_suspect, weights, 0.0)
     total = np.sum(own)
+    whole = BroadMoments.of(draws, weights)
     if not total > 0:
-        return Look(np.empty((0, draws.shape[1])), 0.0, 0.0, 0.0, None, None)
+        return Look(np.empty((0, dim)), 0.0, 0.0, 0.0, None, None, whole)
     order = np.argsort(-score, kind="stable")[: np.sum(is_suspect)]
     picked = rng.choice(len(draws), size=keep, p=own / total)
     order = np.stack([order[: len(picked)], picked[: len(order)]], axis=1).ravel()
@@ -91,7 +97,6 @@ def look_around(
     mean, covariance = weighted_moments(draws, own)
     enough = _effective(own) > draws.shape[1] + 2
     squared = (draws - weights @ draws / np.sum(weights)) ** 2
-    dim = draws.shape[1]
     is_beyond = np.min(squares, axis=1) > dim * scipy.stats.f.ppf(_REACH, dim, known.df)
     beyond = np.where(is_beyond, own, 0.0)
     is_measured = _effective(beyond) > _FEWEST
@@ -102,6 +107,7 @@ def look_around(
         float(np.sum(beyond) / np.sum(weights)) if is_measured else 0.0,
         mean if enough else None,
         covariance if enough else None,
+        whole,
     )
 
 

@@ -66,6 +66,25 @@ class Ends(eqx.Module):
         """Number of paths that ended in each place."""
         return np.bincount(self.places, weights=self.counts).astype(int)
 
+    @property
+    def num_seen_once(self) -> int:
+        """Number of places that one path ended in."""
+        return int(np.sum(self.counts_by_place() == 1))
+
+    def unseen_mass(self) -> float:
+        """Estimated share of the mass in places that no path has ended in.
+
+        A place that a start leads to with probability b is missed by n starts about as
+        often as it is seen once, for every b for which either is likely. So the mass
+        of the places not seen is about that of the places seen once (Good, 1953, with
+        masses for counts).
+        """
+        counts = self.counts_by_place()
+        best = np.array([self.elbos[self.members(p)[0]] for p in range(len(counts))])
+        mass = np.exp(best - np.max(best))
+        once = float(np.sum(mass[counts == 1]))
+        return once / (once + float(np.sum(mass)))
+
     def members(self, place: int) -> np.ndarray:
         """Ends of one place, the best first."""
         return np.flatnonzero(self.places == place)

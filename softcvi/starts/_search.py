@@ -1,17 +1,15 @@
 """One search: Newton paths from near and far, a look around, weights of places."""
 
 import functools
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Float, PRNGKeyArray
 
-from softcvi._compile import rarely_run
-from softcvi.starts._base import (
-    Moments,
-    SearchEvidence,
-)
+from softcvi.diagnostics import BroadMoments
+from softcvi.starts._base import Moments, SearchEvidence
+from softcvi.starts._climb import climb, climb_terms, count_terms, heights_between
 from softcvi.starts._cost import cost_of
 from softcvi.starts._double import Density
 from softcvi.starts._importance import Fitted, adapt, worth_keeping
@@ -25,16 +23,14 @@ from softcvi.starts._launch import (
 from softcvi.starts._look import Look, look_around, smallest_feature
 from softcvi.starts._modes import (
     Ends,
-    along,
     distinct_ends,
     join_by_lines,
     join_by_ridges,
-    ridge,
     ridge_cost,
 )
-from softcvi.starts._newton import LocalNormal, newton_paths
 from softcvi.starts._proposal import share_on_normal
 from softcvi.starts._tempered import Evaluator, temper
+from softcvi.starts._terms import choices
 from softcvi.targets._numpy_random import numpy_generator
 
 _BATCH = 16
@@ -46,11 +42,11 @@ SCALES = (1.0, 3.0, 10.0, 30.0, 100.0)
 _BUDGET = 4e8
 _BUDGET_OF_MANY = 1.5e10
 _PATHS = (32, 64)
-_PATHS_OF_MANY = (64, 1024)
+_PATHS_OF_MANY = (256, 2048)
 _ITERATIONS = 20
 _LOOK = (1_000, 32_000)
-# Good and Turing's probability of a place not seen yet, at which the search ends.
-_MISSING = 0.02
+# Estimated share of the mass in places not seen yet, at which the search ends.
+_MISSING = 0.005
 _STARTS_PER_PLACE = 20
 # A mixture with so large a share of effective draws is the posterior: this, or a part
 # of the share that a normal posterior has in so many dimensions.
@@ -63,6 +59,8 @@ _PARTS = 3
 # Share of effective draws below which a tempered population is tried instead.
 _POOR = 0.003
 _POPULATION = 1000
+# Terms of a sum that are climbed one by one.
+_TERMS = 128
 # Share of the mass outside what is known for which a part is added.
 _WORTH_A_PART = 0.02
 # And share of the variance of a parameter.
@@ -94,11 +92,18 @@ class Search:
         self.looked = int(np.clip(_BUDGET / self.cost, *_LOOK))
         self.explained = min(_EXPLAINED[0], _EXPLAINED[1] * share_on_normal(self.dim))
         self.ends: Ends | None = None
+        self.terms: Ends | None = None
         self.num_starts = 0
         self.uncovered = 0.0
+        self.broad: BroadMoments | None = None
+
+    def own(self, n: int) -> Float[np.ndarray, "n d"]:
+        """The target's own starting points."""
+        return own_starts(self.key, self.density.target, n)
 
     def run(self) -> tuple[tuple[Moments, ...], SearchEvidence]:
         fitted = None
+        self._ascend_terms()
         for looks in range(_LOOKS + 1):
             while not self._is_enough():
                 self._ascend(self._next_starts())
@@ -117,11 +122,10 @@ class Search:
         if fitted is not None and fitted.ess_share < self.explained:
             fitted = self._joined(fitted)
         if fitted is None or fitted.ess_share < _POOR:
-            own = own_starts(self.key, self.density.target, _POPULATION)
-            again = temper(self.rng, self.log_density, own, _POPULATION)
-            fitted = (
-                again if again is not None and _is_higher(again, fitted) else fitted
-            )
+            own = self.own(_POPULATION)
+            again = temper(self.rng, self.log_density, own, _POPULATION, self.looked)
+            if again is not None and (fitted is None or again.score > fitted.score):
+                fitted = again
         return () if fitted is None else worth_keeping(fitted), self._evidence()
 
     def glimpse(self) -> tuple[Moments, ...]:
@@ -129,10 +133,13 @@ class Search:
         self._ascend(self._next_starts())
         if self.ends is None:
             return ()
-        return self._fit_of([np.arange(1)]).modes
+        return self._fit_of(self.ends, [[0]]).modes
 
     def _look(self, fitted: Fitted) -> Look:
-        return look_around(self.rng, self.log_density, fitted, self.looked, keep=_BATCH)
+        look = look_around(self.rng, self.log_density, fitted, self.looked, keep=_BATCH)
+        # The last one: it is the look at most of what is known.
+        self.broad = look.whole
+        return look
 
     def _with_wider_part(self, fitted: Fitted, look: Look) -> Fitted:
         """What is known with a part added where mass is missing, if that explains it.
@@ -143,11 +150,10 @@ class Search:
         is_missing = (
             look.missing > _WORTH_A_PART or look.missing_variance > _WORTH_A_WIDE_PART
         )
-        if is_missing and look.covariance is not None:
-            starts = [(m.mean, m.dense) for m in fitted.modes]
-            wide = look.mean, look.covariance
-            more = adapt(self.rng, self.log_density, [*starts, wide])
-            if more.ess_share > self.explained:
+        if is_missing:
+            for more in self._with_more_parts(fitted, look):
+                if more.ess_share < self.explained:
+                    continue
                 again = self._look(more)
                 left = again.missing_variance / max(look.missing_variance, 1e-300)
                 if self._is_better(more, fitted) or left < 0.5:
@@ -155,6 +161,20 @@ class Search:
         if fitted.ess_share > self.explained:
             self.uncovered = look.uncovered
         return fitted
+
+    def _with_more_parts(self, fitted: Fitted, look: Look) -> Iterator[Fitted]:
+        """Descriptions with a wide part, and with all terms as parts."""
+        if look.covariance is not None:
+            starts = [(m.mean, m.dense) for m in fitted.modes]
+            wide = look.mean, look.covariance
+            masses = [
+                -np.inf if m.log_evidence is None else m.log_evidence
+                for m in fitted.modes
+            ]
+            masses.append(fitted.log_evidence + np.log(look.missing))
+            yield adapt(self.rng, self.log_density, [*starts, wide], np.array(masses))
+        if self.terms is not None and len(self.terms.means) > 1:
+            yield self._fit_of(self.terms, [[i] for i in range(len(self.terms.means))])
 
     def _is_better(self, more: Fitted, less: Fitted) -> bool:
         """Whether a mixture of more parts explains the posterior, the other does not.
@@ -169,9 +189,9 @@ class Search:
     def _next_starts(self) -> Float[np.ndarray, "b d"]:
         turn, n = self.num_starts // _BATCH, candidates(_BATCH)
         if turn == 0:
-            points = own_starts(self.key, self.density.target, n)
+            points = self.own(n)
         elif turn % 2 or self.ends is None:
-            points = far_starts(self.rng, self.scales, self.dim, n)
+            points = far_starts(self.rng, self.scales, self.dim, n, self.ends)
         else:
             points = starts_around(self.rng, self.ends, n)
         return first_finite(points, _BATCH, self.log_density)
@@ -186,45 +206,49 @@ class Search:
         few = self.num_starts < max(
             _PATHS_OF_MANY[0], _STARTS_PER_PLACE * self.ends.num_places
         )
-        return not few and self._seen_once() / self.num_starts < _MISSING
+        return not few and self.ends.unseen_mass() < _MISSING
 
-    def _seen_once(self) -> int:
-        if self.ends is None:
-            return 0
-        return int(np.sum(self.ends.counts_by_place() == 1))
-
-    def _ascend(self, starts: Float[np.ndarray, "b d"]) -> None:
-        found = _ascend(jnp.asarray(starts, self.density.dtype), self.density)
-        means, covariances, elbos = (
-            np.asarray(leaf, np.float64)
-            for leaf in (found.mean, found.covariance, found.elbo)
-        )
+    def _ascend(self, starts: Float[np.ndarray, "b d"], count: int = 1) -> None:
         self.num_starts += len(starts)
-        is_usable = np.isfinite(elbos) & np.all(np.isfinite(means), axis=1)
-        is_usable &= np.all(np.isfinite(covariances), axis=(1, 2))
-        new = Ends(
-            means[is_usable],
-            covariances[is_usable],
-            elbos[is_usable],
-            np.ones(np.sum(is_usable), int),
-            np.arange(np.sum(is_usable)),
-        )
+        new = climb(self.density, starts, count)
         both = new if self.ends is None else self.ends.and_others(new)
         if len(both.means):
             self.ends = join_by_lines(distinct_ends(both), self.log_density)
 
+    def _ascend_terms(self) -> None:
+        """Climb every term of a density that is a sum, then from where that led to."""
+        points = first_finite(self.own(candidates(_BATCH)), _BATCH, self.log_density)
+        counts = count_terms(self.density, points[0])
+        chosen = choices(self.rng, counts, _TERMS)
+        for begin in range(0, len(chosen), _BATCH):
+            some = chosen[begin : begin + _BATCH]
+            few = np.resize(some, (_BATCH, some.shape[1]))
+            ends = climb_terms(self.density, points, few)
+            if not len(ends.means):
+                continue
+            # Not once: what all terms lead to is not there by luck.
+            self._ascend(np.resize(ends.means, points.shape), count=2)
+            self.terms = ends if self.terms is None else self.terms.and_others(ends)
+        if self.terms is not None:
+            self.terms = distinct_ends(self.terms)
+
     def _weighed(self) -> Fitted:
         """Moments and evidence of every place, told apart with care where needed."""
         assert self.ends is not None
-        best = self._fit_of([m[:1] for m in self._members()])
+        best = self._fit_of(self.ends, [m[:1] for m in self._members()])
         # A narrow place inside a wide one is no place of its own by the density on
         # the line between them, but two normals explain what one cannot.
         parts = [
             m[i : i + 1] for m in self._members() for i in range(min(_PARTS, len(m)))
         ]
         if len(parts) > self.ends.num_places:
-            by_parts = self._fit_of(parts)
+            by_parts = self._fit_of(self.ends, parts)
             best = by_parts if self._is_better(by_parts, best) else best
+        if self.terms is not None and len(self.terms.means) > 1:
+            by_terms = self._fit_of(
+                self.terms, [[i] for i in range(len(self.terms.means))]
+            )
+            best = by_terms if self._is_better(by_terms, best) else best
         return best
 
     def _joined(self, best: Fitted) -> Fitted:
@@ -232,22 +256,26 @@ class Search:
         assert self.ends is not None
         if self.ends.num_places > 1:
             before = self.ends.num_places
+            heights = functools.partial(heights_between, self.density)
             most = max(_BATCH, int(_BUDGET_OF_RIDGES / ridge_cost(self.cost)))
-            self.ends = join_by_ridges(self.ends, self._heights, _BATCH, most)
+            self.ends = join_by_ridges(self.ends, heights, _BATCH, most)
             if self.ends.num_places < before:
-                best = self._fit_of([m[:1] for m in self._members()])
+                best = self._fit_of(self.ends, [m[:1] for m in self._members()])
         if any(len(m) > 2 for m in self._members()):
-            whole = self._fit_of(self._members())
+            whole = self._fit_of(self.ends, self._members())
             best = whole if whole.score > best.score + _SMALL_GAIN else best
+        if self.ends.num_places == 1 and self.broad is not None:
+            # Ends may have met one side of what is bent only.
+            start = self.broad.means, np.diag(self.broad.deviations**2)
+            broad = adapt(self.rng, self.log_density, [start])
+            best = broad if broad.score > best.score + _SMALL_GAIN else best
         return best
 
     def _members(self) -> list[np.ndarray]:
         assert self.ends is not None
         return [self.ends.members(p) for p in range(self.ends.num_places)]
 
-    def _fit_of(self, groups: list[np.ndarray]) -> Fitted:
-        assert self.ends is not None
-        ends = self.ends
+    def _fit_of(self, ends: Ends, groups: Sequence[Any]) -> Fitted:
         starts, logits = [], []
         for group in groups:
             mean = np.mean(ends.means[group], axis=0)
@@ -257,41 +285,15 @@ class Search:
             logits.append(np.max(ends.elbos[group]))
         return adapt(self.rng, self.log_density, starts, np.array(logits))
 
-    def _heights(self, a: Array, b: Array, factors: Array) -> Array:
-        dtype = self.density.dtype
-        points = [jnp.asarray(leaf, dtype) for leaf in (a, b, factors)]
-        return _on_ridges(*points, self.density)
-
     def _evidence(self) -> SearchEvidence:
-        once = self._seen_once()
+        ends = self.ends
+        unseen = 0.0 if ends is None else ends.unseen_mass()
         return SearchEvidence(
             num_starts=self.num_starts,
-            num_places=0 if self.ends is None else self.ends.num_places,
-            num_seen_once=once,
+            num_places=0 if ends is None else ends.num_places,
+            num_seen_once=0 if ends is None else ends.num_seen_once,
             scales=self.scales,
             smallest_feature=smallest_feature(self.looked, self.dim),
-            missing_mass=max(once / self.num_starts, self.uncovered),
+            missing_mass=max(unseen, self.uncovered),
+            broad=self.broad,
         )
-
-
-def _is_higher(one: Fitted, other: Fitted | None) -> bool:
-    return other is None or one.score > other.score
-
-
-@functools.partial(rarely_run, effort=0)
-def _ascend(starts: Float[Array, "b d"], density: Density) -> LocalNormal:
-    return newton_paths(density, starts)
-
-
-@functools.partial(rarely_run, effort=0)
-def _on_ridges(
-    a: Float[Array, "b d"],
-    b: Float[Array, "b d"],
-    factors: Float[Array, "b d d"],
-    density: Density,
-) -> Float[Array, "b n"]:
-    def heights(a, b, factor):
-        way = ridge(density.value, density.gradient, a, b, factor)
-        return along(density.value, way)
-
-    return jax.vmap(heights)(a, b, factors)

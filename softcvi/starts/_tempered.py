@@ -109,6 +109,7 @@ def temper(
     log_density: LogDensity,
     own: Float[np.ndarray, "m d"],
     n: int,
+    broad: int = 0,
 ) -> Fitted | None:
     """Moments and evidence of every mode that a tempered population ends in.
 
@@ -117,8 +118,10 @@ def temper(
         log_density: The log density.
         own: The target's own starting points.
         n: Size of the population.
+        broad: Draws to choose it from, at least: where the density is zero almost
+            everywhere, what none of them meets is not found.
     """
-    started = _population(rng, log_density, own, n)
+    started = _population(rng, log_density, own, n, max(4 * n, broad))
     if started is None:
         return None
     wide, x, log_p = started
@@ -127,7 +130,9 @@ def temper(
     for _ in range(_MAX_STAGES):
         step = _largest_step(log_p - log_q, 1.0 - power)
         power += step
-        x, log_p, log_q = _resampled(rng, step * (log_p - log_q), x, log_p, log_q)
+        logits = step * (log_p - log_q)
+        # All draws have a part in the first step: few of them are where few are.
+        x, log_p, log_q = _resampled(rng, logits, n, x, log_p, log_q)
         for _ in range(_MOVES):
             x, log_p, log_q = _moved(rng, log_density, wide, power, x, log_p, log_q)
         if power >= 1.0:
@@ -142,7 +147,7 @@ def temper(
     return adapt(rng, log_density, starts, np.log(np.bincount(labels)))
 
 
-def _population(rng, log_density, own, n):
+def _population(rng, log_density, own, n, broad):
     """Draws of a wide mixture that holds enough points of the support."""
     dim = own.shape[1]
     own = own[np.all(np.isfinite(own), axis=1)]
@@ -157,12 +162,11 @@ def _population(rng, log_density, own, n):
             factors.append(further * np.eye(dim))
         weights = np.full(len(means), -math.log(len(means)))
         wide = TMixture(weights, np.stack(means), np.stack(factors), _WIDE_DF)
-        x = np.concatenate([wide.draw(rng, n)[0] for _ in range(4)])
+        x = wide.draw(rng, broad)[0]
         log_p = np.asarray(log_density(x))
         inside = np.flatnonzero(np.isfinite(log_p))
         if len(inside) >= _FEWEST_INSIDE * n:
-            chosen = rng.choice(inside, n, replace=len(inside) < n)
-            return wide, x[chosen], log_p[chosen]
+            return wide, x[inside], log_p[inside]
     return None
 
 
@@ -182,12 +186,11 @@ def _largest_step(ratios: np.ndarray, left: float) -> float:
     return max(low, 1e-12)
 
 
-def _resampled(rng, logits, *arrays):
+def _resampled(rng, logits, n, *arrays):
     weights = np.exp(logits - np.max(logits))
-    n = len(weights)
     places = (np.arange(n) + rng.uniform()) / n
     index = np.searchsorted(np.cumsum(weights) / np.sum(weights), places)
-    index = np.minimum(index, n - 1)
+    index = np.minimum(index, len(weights) - 1)
     return tuple(array[index] for array in arrays)
 
 

@@ -86,3 +86,32 @@ def inclusion(rng: np.random.Generator, seed: int) -> RandomPosterior:
         )
     like = {"beta": np.zeros(size), "used": np.zeros(size, int)}
     return _answer(log_prob, like, {"used": 2}, rows)
+
+
+def outliers(rng: np.random.Generator, seed: int) -> RandomPosterior:
+    """A level seen with noise, and an indicator for each gross error."""
+    count = (3, 5)[seed % 2]
+    wide, share = 6.0, 0.2
+    is_gross = rng.uniform(size=count) < 0.35
+    y = rng.normal(0, 3) + np.where(is_gross, wide, 1.0) * rng.normal(size=count)
+
+    def log_prob(theta):
+        sd = np.where(theta["gross"] == 1, wide, 1.0)
+        residual = (y - theta["level"][:, None]) / sd
+        prior = np.where(theta["gross"] == 1, np.log(share), np.log1p(-share))
+        rows = prior - np.log(sd) - 0.5 * residual**2
+        return rows.sum(axis=1) - 0.5 * (theta["level"] / _PRIOR_SD) ** 2
+
+    rows = []
+    for code in range(2**count):
+        gross = np.array([(code >> j) & 1 for j in range(count)], float)
+        sd = np.where(gross == 1, wide, 1.0)
+        precision = np.sum(sd**-2) + _PRIOR_SD**-2
+        mean = np.sum(y / sd**2) / precision
+        height = 0.5 * (precision * mean**2 - np.sum((y / sd) ** 2) - np.log(precision))
+        height += np.sum(np.where(gross == 1, np.log(share), np.log1p(-share)))
+        height -= np.sum(np.log(sd))
+        inside = {"gross": np.zeros(count), "level": np.array(1 / precision)}
+        rows.append((height, {"gross": gross, "level": np.array(mean)}, inside))
+    like = {"gross": np.zeros(count, int), "level": np.zeros(())}
+    return _answer(log_prob, like, {"gross": 2}, rows)

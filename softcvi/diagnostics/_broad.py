@@ -1,0 +1,97 @@
+"""Moments from draws that are wider than the answer, to compare the answer with."""
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Float
+
+# Relative error of a standard deviation up to which it is known.
+_KNOWN = 0.2
+# Standard errors by which two numbers have to differ.
+_ERRORS = 2.5
+# Effective draws that are enough to know an error.
+_ENOUGH = 200
+
+
+class BroadCheck(eqx.Module):
+    """How an answer differs from what broad weighted draws say, beyond errors.
+
+    Attributes:
+        shift: Largest difference of a mean, in standard deviations.
+        spread: Ratio of a standard deviation of the answer to that of the broad
+            draws, the one furthest from 1.
+
+    Example:
+        >>> from softcvi.diagnostics import BroadCheck, Evidence, judge
+        >>> judge(Evidence(broad=BroadCheck(shift=0.0, spread=0.4))).trusted
+        False
+    """
+
+    shift: float
+    spread: float
+
+
+class BroadMoments(eqx.Module):
+    """Means and standard deviations of the posterior, from broad weighted draws.
+
+    The draws are up to twenty times wider than all places that a search has found, so
+    that they meet a small share of the mass far out which no draw of an answer meets.
+
+    Attributes:
+        means: Mean of each parameter in the fitting space.
+        deviations: Standard deviations.
+        errors: Relative standard errors of the deviations.
+
+    Example:
+        >>> import numpy as np
+        >>> from softcvi.diagnostics import BroadMoments
+        >>> broad = BroadMoments.of(np.random.default_rng(0).normal(size=(4000, 2)))
+        >>> bool(np.all(broad.errors < 0.05))
+        True
+    """
+
+    means: Float[np.ndarray, " d"]
+    deviations: Float[np.ndarray, " d"]
+    errors: Float[np.ndarray, " d"]
+
+    @classmethod
+    def of(
+        cls,
+        draws: Float[np.ndarray, "n d"],
+        weights: Float[np.ndarray, " n"] | None = None,
+    ) -> "BroadMoments":
+        """Read the moments of weighted draws.
+
+        Args:
+            draws: The draws.
+            weights: Their weights; equal ones by default.
+        """
+        weights = np.ones(len(draws)) if weights is None else weights
+        weights = weights / np.sum(weights)
+        means = weights @ draws
+        squares = (draws - means) ** 2
+        variances = weights @ squares
+        errors = np.sqrt(weights**2 @ (squares - variances) ** 2)
+        safe = np.maximum(variances, np.finfo(float).tiny)
+        # A few large weights do not know their own error.
+        is_enough = 1 / np.sum(weights**2) >= _ENOUGH
+        relative = 0.5 * errors / safe if is_enough else np.full(len(means), np.inf)
+        return cls(means, np.sqrt(variances), relative)
+
+    def compared(self, answer: "BroadMoments") -> BroadCheck | None:
+        """What an answer differs by; None where no standard deviation is known.
+
+        Args:
+            answer: Moments of the answer's draws.
+        """
+        is_known = (self.errors < _KNOWN) & (self.deviations > 0)
+        is_known &= answer.deviations > 0
+        if not np.any(is_known):
+            return None
+        error = np.hypot(self.errors, answer.errors)[is_known]
+        ratio = np.log(answer.deviations / self.deviations)[is_known]
+        ratio = np.sign(ratio) * np.maximum(np.abs(ratio) - _ERRORS * error, 0.0)
+        shift = np.abs(answer.means - self.means) / self.deviations
+        # Means are known about as well as standard deviations, or better.
+        shift = np.maximum(shift[is_known] - _ERRORS * error, 0.0)
+        spread = float(np.exp(ratio[np.argmax(np.abs(ratio))]))
+        return BroadCheck(float(np.max(shift)), spread)

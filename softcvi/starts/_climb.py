@@ -1,0 +1,95 @@
+"""Batches of Newton paths and of ways between places, as compiled programs."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from softcvi._compile import rarely_run
+from softcvi.starts._double import Density, double_precision
+from softcvi.starts._modes import Ends, along, ridge
+from softcvi.starts._newton import LocalNormal, newton_paths
+from softcvi.starts._terms import ascend_terms, terms_of
+
+
+def climb(density: Density, starts: Float[np.ndarray, "b d"], count: int = 1) -> Ends:
+    """Where Newton paths end, without those that reach no finite density.
+
+    Args:
+        density: The density.
+        starts: Where to begin.
+        count: What each path counts for.
+    """
+    found = _ascend(jnp.asarray(starts, density.dtype), density)
+    return _usable(found, count)
+
+
+def climb_terms(
+    density: Density,
+    starts: Float[np.ndarray, "b d"],
+    choices: Int[np.ndarray, "b s"],
+) -> Ends:
+    """The same on single terms of sums in the log density."""
+    starts = jnp.asarray(starts, density.dtype)
+    return _usable(ascend_terms(starts, jnp.asarray(choices), density), 1)
+
+
+def count_terms(density: Density, point: Float[np.ndarray, " d"]) -> tuple[int, ...]:
+    """Number of terms of each sum in the log density that can be climbed alone.
+
+    Args:
+        density: The density.
+        point: Any point with a finite density.
+    """
+    target = density.target
+    own = jnp.result_type(*target.structure.dtypes)
+    # In the model's own precision, as it cannot be traced in two.
+    with double_precision(own == jnp.float64):
+        particle = target.structure.unravel(jnp.asarray(point, own))
+        return terms_of(target, particle)
+
+
+def heights_between(
+    density: Density, a: Array, b: Array, factors: Array
+) -> Float[Array, "b n"]:
+    """Log densities along the highest ways between pairs of points."""
+    points = [jnp.asarray(leaf, density.dtype) for leaf in (a, b, factors)]
+    return _on_ridges(*points, density)
+
+
+def _usable(found: LocalNormal, count: int) -> Ends:
+    means, covariances, elbos = (
+        np.asarray(leaf, np.float64)
+        for leaf in (found.mean, found.covariance, found.elbo)
+    )
+    is_usable = np.isfinite(elbos) & np.all(np.isfinite(means), axis=1)
+    is_usable &= np.all(np.isfinite(covariances), axis=(1, 2))
+    number = int(np.sum(is_usable))
+    return Ends(
+        means[is_usable],
+        covariances[is_usable],
+        elbos[is_usable],
+        np.full(number, count),
+        np.arange(number),
+    )
+
+
+@functools.partial(rarely_run, effort=0)
+def _ascend(starts: Float[Array, "b d"], density: Density) -> LocalNormal:
+    return newton_paths(density, starts)
+
+
+@functools.partial(rarely_run, effort=0)
+def _on_ridges(
+    a: Float[Array, "b d"],
+    b: Float[Array, "b d"],
+    factors: Float[Array, "b d d"],
+    density: Density,
+) -> Float[Array, "b n"]:
+    def heights(a, b, factor):
+        way = ridge(density.value, density.gradient, a, b, factor)
+        return along(density.value, way)
+
+    return jax.vmap(heights)(a, b, factors)
