@@ -27,11 +27,13 @@ class Candidate:
         make: Makes the guide: one that is not tried costs nothing.
         objective: What to train it by.
         words: What it is and why it was chosen, for people; empty for the user's own.
+        may_fit_already: Whether few steps are enough where its weights are even.
     """
 
     make: Callable[[], AbstractGuide]
     objective: AbstractObjective
     words: str = ""
+    may_fit_already: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,6 +71,7 @@ def suggested(
             or suggestion.objective
             or _objective_for(suggestion.is_flow, bool(report.modes)),
             suggestion.description,
+            suggestion.may_fit_already,
         )
         for suggestion in suggest(choice_key, report)
     )

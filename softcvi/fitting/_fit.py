@@ -23,6 +23,7 @@ from softcvi.fitting._modes import fit_from_starts
 from softcvi.fitting._optimizer import as_optimizer
 from softcvi.fitting._progress import AbstractReporter, as_reporter
 from softcvi.fitting._result import FitResult
+from softcvi.fitting._short import enough_steps
 from softcvi.fitting._stopping import AbstractStoppingRule, Never
 from softcvi.fitting._train import Plan, raise_if_failed, train
 from softcvi.guides import AbstractGuide
@@ -61,7 +62,8 @@ def fit(
         objective: By default ``SoftCVI()``; for a normal or a t that the program chose
             itself ``SoftCVI(16, TemperedProposal(1.0))``, whose optimum has the
             posterior's moments.
-        steps: Optimisation steps, of each guide that is tried.
+        steps: Optimisation steps, of each guide that is tried; fewer with more than 100
+            parameters where the start's own normal already has even weights.
         learning_rate: Peak rate of Adam with warm-up and decay to zero; by default what
             suits the guide.
         optimizer: Any optax transformation instead.
@@ -131,11 +133,14 @@ def _first_trusted(key: PRNGKeyArray, beginning: Beginning, plan: Plan) -> FitRe
     results: list[FitResult] = []
     words: list[str] = []
     for i, candidate in enumerate(beginning.candidates):
+        guide, steps, why_few = candidate.make(), plan.steps, ""
+        if candidate.may_fit_already:
+            steps, why_few = enough_steps(guide, beginning.target, steps)
         [result] = train(
             key if i == 0 else jax.random.fold_in(key, i),
             beginning.target,
-            candidate.make(),
-            plan,
+            guide,
+            dataclasses.replace(plan, steps=steps),
             objective=candidate.objective,
             startup_steps=int(beginning.startup_share * plan.steps),
         )
@@ -144,6 +149,8 @@ def _first_trusted(key: PRNGKeyArray, beginning: Beginning, plan: Plan) -> FitRe
         choices = {"start": beginning.words}
         if candidate.words:
             choices["guide"] = candidate.words
+        if why_few:
+            choices["steps"] = why_few
         result = dataclasses.replace(result, start=beginning.report, choices=choices)
         results.append(result)
         words.append(candidate.words)

@@ -7,6 +7,7 @@ import equinox as eqx
 import numpy as np
 
 from softcvi.fitting import FitResult, History, TimeLimit, fit
+from softcvi.fitting._short import enough_steps
 from softcvi.ladder._base import AbstractRung, Attempt, LadderState
 from softcvi.objectives import SoftCVI, TemperedProposal
 from softcvi.posterior import Posterior
@@ -89,20 +90,24 @@ def _fit(state: LadderState, choice: Suggestion) -> FitResult:
     # The forward divergence: its optimum has the posterior's moments, which makes good
     # weights where the family is too small.
     forward = SoftCVI(16, TemperedProposal(1.0))
+    steps, why_few = state.steps, ""
+    if choice.may_fit_already:
+        steps, why_few = enough_steps(choice.guide, state.target, steps)
     result = fit(
         state.key,
         state.target,
         choice.guide,
         objective=choice.objective or forward,
-        steps=state.steps,
+        steps=steps,
         # Without moments the start is the first part of the fit.
         start=None if is_placed else "auto",
         stopping=TimeLimit(max(state.seconds_left, _LEAST_SECONDS)),
         progress=state.reporter,
     )
-    return dataclasses.replace(
-        result, choices=_choices(state, choice), start=state.report
-    )
+    choices = _choices(state, choice)
+    if why_few:
+        choices["steps"] = why_few
+    return dataclasses.replace(result, choices=choices, start=state.report)
 
 
 def _choices(state: LadderState, choice: Suggestion) -> dict[str, str]:

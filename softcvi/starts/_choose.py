@@ -11,18 +11,23 @@ from jaxtyping import Array, PRNGKeyArray
 from softcvi._compile import rarely_run
 from softcvi.guides import (
     AbstractGuide,
-    LowRankNormal,
     MixtureGuide,
     VectorGuide,
     full_rank,
     full_rank_t,
     low_rank,
+    low_rank_at,
     mean_field,
     mixed,
     spline_flow,
     whitened,
 )
-from softcvi.objectives import AbstractObjective, RandomBlocks, SoftCVI
+from softcvi.objectives import (
+    ELBO,
+    AbstractObjective,
+    RandomBlocks,
+    SoftCVI,
+)
 from softcvi.starts._base import Moments, StartReport
 from softcvi.targets import AbstractTarget, Structure
 
@@ -35,6 +40,7 @@ EASY_DIM = 16
 FAR_OFF_KHAT = 1.0
 # Coordinates that the particles of a set differ in, and sets per step.
 _BLOCK, _SETS = 16, 8
+_ELBO = ELBO(stick_the_landing=True)
 _NORMAL_KHAT = 0.45
 _NORMAL_ESS = 0.45
 _NORMAL_DEPARTURE = 0.5
@@ -49,6 +55,8 @@ class Suggestion(eqx.Module):
         make: Makes the guide, placed where the posterior is.
         objective: What to train it with, if not the default.
         is_flow: Whether it is a flow, which costs more than anything else.
+        may_fit_already: Whether to look at its weights before it is trained: few steps
+            are enough where they are even.
 
     Example:
         >>> import jax, jax.numpy as jnp, softcvi
@@ -65,6 +73,7 @@ class Suggestion(eqx.Module):
     )
     objective: AbstractObjective | None = None
     is_flow: bool = eqx.field(static=True, default=False)
+    may_fit_already: bool = eqx.field(static=True, default=False)
 
     @property
     def guide(self) -> AbstractGuide:
@@ -174,9 +183,18 @@ def _for_many_parameters(target: AbstractTarget, mode: Moments) -> Suggestion:
     make = functools.partial(_normal_of_many, target, mode)
     if mode.covariance is not None:
         words = f"{size} parameters, blocked particles"
-        return Suggestion("normal whitened by the start", words, make, _blocked())
-    words = f"{size} parameters are too many for a matrix"
-    return Suggestion("low-rank normal", words, make, _blocked())
+        return Suggestion(
+            "normal whitened by the start",
+            words,
+            make,
+            _blocked(),
+            may_fit_already=True,
+        )
+    words = (
+        f"{size} parameters are too many for a matrix, and for blocks: the ELBO, which "
+        "moves all of them in every step"
+    )
+    return Suggestion("low-rank normal", words, make, _ELBO)
 
 
 def _normal_of_many(target: AbstractTarget, mode: Moments) -> VectorGuide:
@@ -184,9 +202,7 @@ def _normal_of_many(target: AbstractTarget, mode: Moments) -> VectorGuide:
         return _made_and_whitened(mean_field, target.structure, *_affine(target, mode))
     assert mode.scale is not None
     assert mode.factor is not None
-    dtype = jnp.result_type(*target.structure.dtypes)
-    parts = [jnp.asarray(leaf, dtype) for leaf in (mode.mean, mode.scale, mode.factor)]
-    return VectorGuide(LowRankNormal(*parts), target.like)
+    return low_rank_at(target.structure, mode.mean, mode.scale, mode.factor)
 
 
 def _blocked() -> SoftCVI:

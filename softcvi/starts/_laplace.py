@@ -21,11 +21,11 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from softcvi._compile import rarely_run
 from softcvi.starts._base import AbstractStart, Moments, SearchEvidence, StartReport
-from softcvi.starts._cost import cost_of
 from softcvi.starts._curvature import low_rank_moments
 from softcvi.starts._double import Density, as_density
 from softcvi.starts._launch import candidates, far_starts, first_finite, own_starts
 from softcvi.starts._modes import DIP
+from softcvi.starts._refine import curvature, precision_factor, refined
 from softcvi.starts._tempered import Evaluator
 from softcvi.targets import AbstractTarget
 from softcvi.targets._numpy_random import numpy_generator
@@ -35,12 +35,8 @@ _SCALES = (1.0, 3.0, 10.0)
 _STARTS = 4
 _LBFGS_STEPS = 150
 _NEWTON_STEPS = 25
-_COLUMNS = 64
 _POINTS = 64
 _LINE = 17
-# Elementary operations for Hessians at draws: some seconds on two cores.
-_BUDGET = 5e9
-_REFINEMENTS = 3
 
 
 class Laplace(AbstractStart):
@@ -118,7 +114,7 @@ def _dense(x: np.ndarray, log_density: Evaluator, density: Density) -> Moments:
     """Newton's method to the top, and the best normal around it."""
     factor = np.eye(x.size)
     for _ in range(_NEWTON_STEPS):
-        hessian, gradient = _curvature(x, density)
+        hessian, gradient = curvature(x, density)
         factor = precision_factor(-hessian)
         step = scipy.linalg.cho_solve((factor, True), gradient)
         sizes = np.concatenate([[0.0], 2.0 ** -np.arange(-1.0, 20.0)])
@@ -135,91 +131,9 @@ def _dense(x: np.ndarray, log_density: Evaluator, density: Density) -> Moments:
     top = float(log_density(x[None])[0])
     log_det = -np.sum(np.log(np.diagonal(factor)))
     evidence = top + 0.5 * x.size * math.log(2 * math.pi) + log_det
-    x, factor = _refined(x, factor, log_density, density)
+    x, factor = refined(x, factor, log_density, density)
     inverse = scipy.linalg.solve_triangular(factor, np.eye(x.size), lower=True)
     return Moments(x, inverse.T @ inverse, log_evidence=evidence)
-
-
-def _refined(x, factor, log_density: Evaluator, density: Density):
-    """Natural-gradient steps of a normal: averages over the same draws throughout."""
-    size = x.size
-    per_hessian = 3 * size * cost_of(density.program())
-    pairs = int(np.clip(_BUDGET / per_hessian / (2 * _REFINEMENTS), 0, 8))
-    noise = np.random.default_rng(0).normal(size=(_POINTS // 2, size))
-    noise = np.concatenate([noise, -noise])
-
-    def lower_bound(x, factor):
-        draws = x + scipy.linalg.solve_triangular(factor.T, noise.T).T
-        values = log_density(draws)
-        values = np.where(np.isfinite(values), values, -np.inf)
-        return np.mean(values) - np.sum(np.log(np.diagonal(factor)))
-
-    best = lower_bound(x, factor)
-    for _ in range(_REFINEMENTS):
-        draws = x + scipy.linalg.solve_triangular(factor.T, noise.T).T
-        gradient = np.mean(
-            _gradients(jnp.asarray(draws, density.dtype), density), axis=0
-        )
-        new_factor = factor
-        if pairs:
-            some = np.concatenate([draws[:pairs], draws[len(draws) // 2 :][:pairs]])
-            average = sum(_curvature(draw, density)[0] for draw in some) / len(some)
-            if np.all(np.isfinite(average)):
-                new_factor = precision_factor(-average)
-        step = scipy.linalg.cho_solve((new_factor, True), np.asarray(gradient))
-        if not np.all(np.isfinite(step)):
-            break
-        new_bound = lower_bound(x + step, new_factor)
-        if not new_bound > best:
-            break
-        gain, best = new_bound - best, new_bound
-        x, factor = x + step, new_factor
-        if gain < 1e-2:
-            break
-    return x, factor
-
-
-def precision_factor(precision: Float[np.ndarray, "d d"]) -> Float[np.ndarray, "d d"]:
-    """Cholesky factor, after as much damping of a precision as it takes."""
-    precision = 0.5 * (precision + precision.T)
-    diagonal = np.abs(np.diagonal(precision))
-    diagonal = np.maximum(diagonal, 1e-12 * max(np.max(diagonal), 1e-300))
-    scale = 1.0 / np.sqrt(diagonal)
-    scaled = precision * np.outer(scale, scale)
-    damping = 0.0
-    while True:
-        try:
-            factor = np.linalg.cholesky(scaled + damping * np.eye(scale.size))
-        except np.linalg.LinAlgError:
-            damping = max(4.0 * damping, 1e-8)
-            continue
-        return factor / scale[:, None]
-
-
-def _curvature(x: np.ndarray, density: Density) -> tuple[np.ndarray, np.ndarray]:
-    """Hessian and gradient, so many columns at a time."""
-    size = x.size
-    point = jnp.asarray(x, density.dtype)
-    columns = []
-    gradient = None
-    for begin in range(0, size, _COLUMNS):
-        units = np.zeros((_COLUMNS, size))
-        count = min(_COLUMNS, size - begin)
-        units[np.arange(count), begin + np.arange(count)] = 1.0
-        gradient, products = _products(point, jnp.asarray(units, point.dtype), density)
-        columns.append(np.asarray(products, np.float64)[:count])
-    return np.concatenate(columns), np.asarray(gradient, np.float64)
-
-
-@rarely_run
-def _products(x: Array, units: Array, density: Density) -> tuple[Array, Array]:
-    gradients, products = jax.vmap(lambda v: density.gradient_and_product(x, v))(units)
-    return gradients[0], products
-
-
-@rarely_run
-def _gradients(x: Float[Array, "n d"], density: Density) -> Float[Array, "n d"]:
-    return jnp.nan_to_num(jax.vmap(density.gradient)(x))
 
 
 @functools.partial(rarely_run, effort=1)

@@ -97,6 +97,14 @@ def test_study_runs_scores_and_continues(tmp_path, monkeypatch):
     assert not lines
 
 
+def test_long_chains_are_the_answer_where_there_is_no_closed_form(tmp_path):
+    task = {"case": "logistic-100", "method": "reference", "key": 0, "small": True}
+    [run] = run_case(task | {"out": str(tmp_path)})["runs"]
+    assert run["status"] == "ok"
+    assert run["ess"] > 20
+    assert np.isfinite(run["log_evidence"])
+
+
 def test_unknown_case_is_named():
     with pytest.raises(ValueError, match="case: no 'x'"):
         large.get_case("x")

@@ -69,6 +69,47 @@ def test_two_modes_of_many_parameters_are_told_apart():
     np.testing.assert_allclose(guide.weights, [0.7, 0.3], atol=0.01)
 
 
+def test_few_steps_are_enough_where_the_start_fits_already():
+    """A normal is known before the first step, and training it costs the most."""
+    sd = np.geomspace(0.1, 10.0, 120)
+    target = softcvi.DensityTarget(
+        lambda x: -0.5 * jnp.sum(((x - 1.0) / sd) ** 2), jnp.zeros(120)
+    )
+    result = softcvi.fit(KEY, target, progress=False)
+    assert result.verdict.trusted
+    assert result.steps < 10_000
+    assert "100% of the draws" in result.choices["steps"]
+
+
+def test_a_gaussian_process_with_counts_gets_its_best_normal():
+    """Each parameter has a term of its own: the diagonal of the precision is mended."""
+    rng = np.random.default_rng(0)
+    size = 110
+    place = np.arange(size)
+    covariance = np.exp(-np.abs(place[:, None] - place) / 5.0) + 1e-3 * np.eye(size)
+    precision = np.linalg.inv(covariance)
+    field = np.linalg.cholesky(covariance) @ rng.normal(size=size)
+    counts = rng.poisson(np.exp(field - 0.5))
+
+    def log_prob(x):
+        seen = jnp.sum(counts * (x - 0.5) - jnp.exp(x - 0.5))
+        return seen - 0.5 * x @ precision @ x
+
+    target = softcvi.DensityTarget(log_prob, jnp.zeros(size))
+    [mode] = Explore().find(KEY, target).modes
+    # The best normal solves: precision + diag(E exp(x - 0.5)), and a mean gradient of
+    # zero, with expectations under itself.
+    mean, variance = np.zeros(size), np.zeros(size)
+    for _ in range(200):
+        rate = np.exp(mean - 0.5 + variance / 2)
+        inverse = np.linalg.inv(precision + np.diag(rate))
+        mean = mean + 0.5 * inverse @ (counts - rate - precision @ mean)
+        variance = 0.5 * variance + 0.5 * np.diag(inverse)
+    sd = np.sqrt(variance)
+    np.testing.assert_allclose((mode.mean - mean) / sd, 0.0, atol=0.1)
+    np.testing.assert_allclose(mode.deviations / sd, 1.0, rtol=0.03)
+
+
 def test_too_many_parameters_for_a_matrix():
     size = 3000
     sd = np.geomspace(0.1, 10.0, size)
@@ -80,7 +121,10 @@ def test_too_many_parameters_for_a_matrix():
     assert mode.covariance is None
     np.testing.assert_allclose((mode.mean - 1.0) / sd, 0.0, atol=0.3)
     np.testing.assert_allclose(mode.deviations / sd, 1.0, rtol=0.1)
-    assert suggest(KEY, report)[0].guide.sample(KEY).shape == (size,)
+    choice = suggest(KEY, report)[0]
+    assert choice.guide.sample(KEY).shape == (size,)
+    assert isinstance(choice.objective, softcvi.ELBO)
+    assert "the ELBO" in choice.description
 
 
 @pytest.mark.slow

@@ -13,6 +13,8 @@ from softcvi.targets import AbstractTarget
 from softcvi_experiments.nuts import sample_potential
 
 _ROUNDS = 200
+# NumPyro takes a batch of starts for two chains or more.
+_CHAINS = 2
 _TINY = 1e-300
 
 
@@ -67,14 +69,14 @@ def whitened_chain(
     run = sample_potential(
         run_key,
         lambda z: -log_prob(z),
-        jax.random.normal(start_key, (1, size)),
+        jax.random.normal(start_key, (_CHAINS, size)),
         to_sites,
         warmup=warmup,
         samples=samples,
     )
     draws = run.draws
     at_chain = np.asarray(draws.pop("log ratio"), np.float64)
-    normal = jax.random.normal(draw_key, (samples, size))
+    normal = jax.random.normal(draw_key, (_CHAINS * samples, size))
     at_normal = jax.jit(
         lambda z: jax.lax.map(lambda one: to_sites(one)["log ratio"], z)
     )

@@ -16,8 +16,8 @@ from softcvi_experiments.store import DrawStore, Record, Records
 
 _WORKER = "softcvi_experiments.large._worker"
 _IDENTITY = ("case", "key", "small", "method", "kind")
-# Chains of the reference, each a process of its own.
-_CHAINS = 4
+# Pairs of chains of the reference, each a process of its own.
+_PAIRS = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Study:
 
     def _keys(self, case: str, method: str) -> Sequence[int]:
         if method == "reference":
-            return range(_CHAINS)
+            return range(_PAIRS)
         # The funnel is asked for five times: answers differ from seed to seed.
         return range(5) if case == "funnel-10" else self.keys
 

@@ -1,0 +1,40 @@
+"""Few steps for a guide that fits before it is trained."""
+
+import jax
+
+from softcvi.diagnostics import THRESHOLDS
+from softcvi.guides import AbstractGuide
+from softcvi.posterior import Posterior
+from softcvi.targets import AbstractTarget
+
+# What is left to train where the weights are even: a twentieth of the usual steps, in
+# which the history shows that nothing moves.
+_FEW = 500
+_DRAWS = 1000
+# Other draws than those that compare start and end, and than those of the verdict.
+_SEED = 20_23
+
+
+def enough_steps(
+    guide: AbstractGuide, target: AbstractTarget, steps: int
+) -> tuple[int, str]:
+    """How many steps a guide needs that a start has placed, and why, for people.
+
+    With hundreds of parameters each step is dear, and a posterior that is normal is
+    known before the first one: importance weights of the guide as placed are even.
+
+    Args:
+        guide: The guide at its start.
+        target: The posterior.
+        steps: Steps that were asked for.
+
+    Returns:
+        Number of steps, and a reason; empty where all of them are needed.
+    """
+    if steps <= _FEW:
+        return steps, ""
+    sample = Posterior(guide, target).importance(jax.random.key(_SEED), _DRAWS)
+    share = sample.ess / _DRAWS
+    if not share > THRESHOLDS.even_ess_share:
+        return steps, ""
+    return _FEW, f"{_FEW} steps, as {share:.0%} of the draws carry weight before any"
