@@ -8,6 +8,11 @@ import jax
 
 from softcvi._compile._switch import is_plain, plain_twin
 
+Options = dict[str, str | int | bool]
+
+# The newer emitters of XLA's CPU make quicker code, but take longer to make it.
+_OLD_EMITTERS: Options = {"xla_cpu_use_fusion_emitters": False}
+
 
 def rarely_run(function: Callable, effort: int = 1) -> Callable:
     """Compile a function quickly rather than well; inside a program it is part of it.
@@ -22,8 +27,13 @@ def rarely_run(function: Callable, effort: int = 1) -> Callable:
         >>> rarely_run(lambda x: x + 1)(1)
         2
     """
-    options = {"xla_backend_optimization_level": effort}
-    compiled = eqx.filter_jit(function, compiler_options=options)
+
+    @functools.cache
+    def compiled() -> Callable:
+        # Only now: asking for the backend starts it, which importing must not do.
+        options = _quick_options() | {"xla_backend_optimization_level": effort}
+        return eqx.filter_jit(function, compiler_options=options)
+
     plain = plain_twin(function)
 
     @functools.wraps(function)
@@ -33,12 +43,10 @@ def rarely_run(function: Callable, effort: int = 1) -> Callable:
         leaves = jax.tree_util.tree_leaves(args)
         # Options belong to whole programs: JAX refuses them for a part of one.
         traced = any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
-        return function(*args) if traced else compiled(*args)
+        return function(*args) if traced else compiled()(*args)
 
     return call
 
-
-Options = dict[str, str | int]
 
 # By default the host launches every step of a loop and asks whether there is another,
 # which takes longer than the step where the step is small. As one graph the whole loop
@@ -84,12 +92,24 @@ def _options() -> Options | None:
     if jax.default_backend() != "gpu":
         return None
     for options in (_SIDE_BY_SIDE, _WHOLE_LOOPS):
-        try:
-            jax.jit(lambda x: x + 1, compiler_options=options)(0.0)
-        except (jax.errors.JaxRuntimeError, ValueError, RuntimeError):
-            continue
-        return options
-    return None  # A version of XLA that knows other names: slower, not wrong.
+        if _are_known(options):
+            return options
+    return None
+
+
+@functools.cache
+def _quick_options() -> Options:
+    on_cpu = jax.default_backend() == "cpu"
+    return _OLD_EMITTERS if on_cpu and _are_known(_OLD_EMITTERS) else {}
+
+
+def _are_known(options: Options) -> bool:
+    """Whether this version of XLA has these names; without them programs are slower."""
+    try:
+        jax.jit(lambda x: x + 1, compiler_options=options)(0.0)
+    except (jax.errors.JaxRuntimeError, ValueError, RuntimeError):
+        return False
+    return True
 
 
 def traced_once(*static: str) -> Callable[[Callable], Callable]:

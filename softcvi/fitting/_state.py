@@ -11,6 +11,7 @@ import paramax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
+from softcvi.fitting._devices import Devices
 from softcvi.fitting._optimizer import AbstractOptimizer
 from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective
@@ -84,6 +85,17 @@ class Run(eqx.Module):
             template=batch.one(i, *self.template),
         )
 
+    def over(self, devices: Devices, batch: "Batch") -> "Run":
+        """The runs of a batch, spread over devices."""
+        return dataclasses.replace(
+            self,
+            key=devices.spread(self.key),
+            static=batch.over(devices, *self.static),
+            template=batch.over(devices, *self.template),
+            objective=devices.copied(self.objective),
+            optimizer=devices.copied(self.optimizer),
+        )
+
 
 class Batch(eqx.Module):
     """Which parts of many fits have a leading axis of runs; the others are shared.
@@ -107,6 +119,16 @@ class Batch(eqx.Module):
         """Guide and target of one run."""
         pairs = zip((guide, target), self._own, strict=True)
         guide, target = (taken(part, i) if own else part for part, own in pairs)
+        return guide, target
+
+    def over(
+        self, devices: Devices, guide: PyTree, target: PyTree
+    ) -> tuple[PyTree, PyTree]:
+        """Guide and target: own ones beside their runs, shared ones everywhere."""
+        pairs = zip((guide, target), self._own, strict=True)
+        guide, target = (
+            devices.spread(part) if own else devices.copied(part) for part, own in pairs
+        )
         return guide, target
 
     @property

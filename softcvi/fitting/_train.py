@@ -4,11 +4,12 @@ import dataclasses
 from typing import Any
 
 import jax
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, PRNGKeyArray
 
 from softcvi.fitting._checks import explain_nothing_usable
 from softcvi.fitting._compare import is_worse, quality_of
-from softcvi.fitting._drive import Host, Outcome, drive
+from softcvi.fitting._devices import Devices
+from softcvi.fitting._drive import Advance, Host, Outcome, drive
 from softcvi.fitting._history import History
 from softcvi.fitting._loop import advance_many, advance_one
 from softcvi.fitting._optimizer import as_optimizer
@@ -78,10 +79,7 @@ def train(
         key, guide, target, objective, optimizer, steps, startup_steps, batch
     )
 
-    def advance(state: LoopState, start: jax.Array, stop: jax.Array) -> LoopState:
-        if batch is None:
-            return advance_one(state, start, stop, run)
-        return advance_many(state, start, stop, run, batch)
+    advance = _advance_one(run) if batch is None else _advance_many(run, batch)
 
     def refuse() -> str:
         one_guide, one_target = (
@@ -109,6 +107,26 @@ def train(
         )
         for i in range(batch.runs)
     ]
+
+
+def _advance_one(run: Run) -> Advance:
+    def advance(state: LoopState, start: Array, stop: Array) -> LoopState:
+        return advance_one(state, start, stop, run)
+
+    return advance
+
+
+def _advance_many(run: Run, batch: Batch) -> Advance:
+    """All runs at once, over all devices of this process."""
+    devices = Devices.for_runs(batch.runs)
+    placed = run.over(devices, batch)
+
+    def advance(state: LoopState, start: Array, stop: Array) -> LoopState:
+        state = advance_many(devices.spread(state), start, stop, placed, batch)
+        # What is kept between chunks does not depend on the number of devices.
+        return devices.without_filling(state)
+
+    return advance
 
 
 def raise_if_failed(results: list[FitResult], throw: bool) -> None:

@@ -1,11 +1,14 @@
 """A likelihood that is a sum over rows, in bounded memory and to the last digits."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float, PyTree, Scalar
 
 from softcvi.targets._amortised import num_rows
@@ -13,6 +16,8 @@ from softcvi.targets._base import AbstractTarget
 from softcvi.targets._checked import as_log_density
 from softcvi.targets._space import AbstractSpace, ModelSpace
 from softcvi.targets._structure import Structure, as_structure
+
+_ROWS = "rows"
 
 
 class DataTarget(AbstractTarget):
@@ -33,7 +38,9 @@ class DataTarget(AbstractTarget):
         data: Pytree of arrays with the rows as first axis.
         reference: A particle in model coordinates near the posterior, for example a
             mode; without it the sums are compensated, but of the values themselves.
-        block: Rows per block.
+        block: Rows per block; by default as many as suit the device.
+        devices: Devices to spread the rows over, such as ``jax.local_devices()``: each
+            sums its own rows. By default the data stay where they are.
         space: Where the fit happens.
 
     Example:
@@ -54,6 +61,8 @@ class DataTarget(AbstractTarget):
     space: AbstractSpace
     structure: Structure = eqx.field(static=True)
     block: int = eqx.field(static=True)
+    num_rows: int = eqx.field(static=True)
+    is_spread: bool = eqx.field(static=True)
     has_gradient: bool = eqx.field(static=True)
 
     def __init__(
@@ -64,9 +73,11 @@ class DataTarget(AbstractTarget):
         *,
         data: PyTree,
         reference: PyTree = None,
-        block: int = 4096,
+        block: int | None = None,
+        devices: Sequence[jax.Device] | None = None,
         space: AbstractSpace | None = None,
     ):
+        block = _default_block() if block is None else block
         if isinstance(block, bool) or not isinstance(block, int) or block < 1:
             raise ValueError(f"block: must be an integer of at least 1; got {block!r}.")
         rows = {leaf.shape[0] for leaf in jax.tree_util.tree_leaves(data)}
@@ -76,11 +87,13 @@ class DataTarget(AbstractTarget):
             )
         self.log_prior = log_prior
         self.log_likelihood = log_likelihood
-        self.data = data
+        self.num_rows = num_rows(data)
+        self.is_spread = devices is not None
+        self.data = data if devices is None else _spread(data, devices)
         self.reference = reference
         self.space = ModelSpace() if space is None else space
         self.structure = as_structure(like)
-        self.block = min(block, num_rows(data))
+        self.block = block
         self.has_gradient = self.structure.is_continuous
 
     def log_density(self, particle: PyTree, data: Any = None) -> Scalar:
@@ -112,29 +125,85 @@ class DataTarget(AbstractTarget):
         return as_log_density(values, "log_likelihood")
 
     def _sum(self, terms: Callable[[PyTree], Array]) -> Scalar:
-        """The sum over all rows, block by block."""
-        rows = num_rows(self.data)
-        whole = rows // self.block * self.block
+        """The sum over all rows, block by block, on each device its own."""
+        dtype = jnp.result_type(*self.structure.dtypes)
+        if not self.is_spread:
+            total, lost = _sum_in_blocks(terms, self.data, self.block, dtype)
+            return total + lost
 
-        @jax.checkpoint
-        def block_sum(start: Array) -> Scalar:
-            # Sliced where it is used: a reshaped copy would double the data.
-            part = jax.tree_util.tree_map(
-                lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, start, self.block),
-                self.data,
+        def on_one_device(part: tuple[PyTree, Array]) -> tuple[Scalar, Scalar]:
+            return _sum_in_blocks(
+                lambda rows: jnp.where(rows[1], terms(rows[0]), 0.0),
+                part,
+                self.block,
+                dtype,
             )
-            return _pairwise(terms(part))
 
-        def add(carry: tuple[Array, Array], start: Array):
-            return _compensated(*carry, block_sum(start)), None
+        shape = jax.tree_util.tree_leaves(self.data)[0].shape[:2]
+        is_real = (jnp.arange(math.prod(shape)) < self.num_rows).reshape(shape)
+        # The leading axis is that of the devices, so that each has a row of its own.
+        totals, lost = jax.vmap(on_one_device)((self.data, is_real))
+        return jnp.sum(totals) + jnp.sum(lost)
 
-        zero = jnp.zeros((), jnp.result_type(*self.structure.dtypes))
-        starts = jnp.arange(0, whole, self.block)
-        (total, lost), _ = jax.lax.scan(add, (zero, zero), starts)
-        if whole < rows:
-            rest = jax.tree_util.tree_map(lambda leaf: leaf[whole:], self.data)
-            total, lost = _compensated(total, lost, _pairwise(terms(rest)))
-        return total + lost
+
+def _default_block() -> int:
+    """Rows whose terms fit a processor's cache, or keep an accelerator busy."""
+    return 4096 if jax.default_backend() == "cpu" else 1 << 20
+
+
+def _spread(data: PyTree, devices: Sequence[jax.Device]) -> PyTree:
+    """Data with a leading axis of devices, equally many rows on each."""
+    if not len(devices):
+        raise ValueError("devices: must name at least one device; got none.")
+    mesh = Mesh(list(devices), (_ROWS,))
+    sharding = NamedSharding(mesh, PartitionSpec(_ROWS))
+    missing = -num_rows(data) % mesh.size
+
+    def placed(leaf: Array) -> Array:
+        if missing:
+            # Copies of a real row: their terms are finite where the others are.
+            leaf = np.concatenate([leaf, *[leaf[-1:]] * missing])
+        return jax.device_put(leaf.reshape(mesh.size, -1, *leaf.shape[1:]), sharding)
+
+    return jax.tree_util.tree_map(placed, data)
+
+
+def _sum_in_blocks(
+    terms: Callable[[PyTree], Array],
+    data: PyTree,
+    block: int,
+    dtype: Any,
+) -> tuple[Scalar, Scalar]:
+    """The sum over rows and what it lost, in memory bounded by the block.
+
+    Args:
+        terms: One term per row of a block.
+        data: Pytree of arrays with the rows as first axis.
+        block: Rows per block.
+        dtype: Of the sum.
+    """
+    rows = num_rows(data)
+    block = min(block, rows)
+    whole = rows // block * block
+
+    @jax.checkpoint
+    def block_sum(start: Array) -> Scalar:
+        # Sliced where it is used: a reshaped copy would double the data.
+        part = jax.tree_util.tree_map(
+            lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, start, block), data
+        )
+        return _pairwise(terms(part))
+
+    def add(carry: tuple[Array, Array], start: Array):
+        return _compensated(*carry, block_sum(start)), None
+
+    zero = jnp.zeros((), dtype)
+    starts = jnp.arange(0, whole, block)
+    (total, lost), _ = jax.lax.scan(add, (zero, zero), starts)
+    if whole < rows:
+        rest = jax.tree_util.tree_map(lambda leaf: leaf[whole:], data)
+        total, lost = _compensated(total, lost, _pairwise(terms(rest)))
+    return total, lost
 
 
 def _pairwise(values: Float[Array, " n"]) -> Scalar:

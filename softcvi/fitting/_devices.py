@@ -1,0 +1,74 @@
+"""Runs of one program over all devices of this process."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import PyTree
+
+_RUNS = "runs"
+
+
+class Devices(eqx.Module):
+    """The devices that share the runs of a batch.
+
+    Runs never look at each other, so that a device needs nothing from the others and
+    a run is the same wherever it happens.
+
+    Attributes:
+        mesh: The devices in a row; None where there is only one.
+        runs: Number of runs.
+    """
+
+    mesh: Mesh | None = eqx.field(static=True)
+    runs: int = eqx.field(static=True)
+
+    @classmethod
+    def for_runs(cls, runs: int) -> "Devices":
+        """All local devices, or as many as there are runs."""
+        devices = jax.local_devices()[:runs]
+        mesh = Mesh(devices, (_RUNS,)) if len(devices) > 1 else None
+        return cls(mesh, runs)
+
+    @property
+    def num_rows(self) -> int:
+        """Runs with those that fill up the last device, so that all have as many."""
+        if self.mesh is None:
+            return self.runs
+        return -(-self.runs // self.mesh.size) * self.mesh.size
+
+    def without_filling(self, tree: PyTree) -> PyTree:
+        """The rows of the runs alone."""
+        if self.num_rows == self.runs:
+            return tree
+        return _map(lambda leaf: leaf[: self.runs], tree)
+
+    def spread(self, tree: PyTree) -> PyTree:
+        """Arrays with a leading axis of runs, each row on the device of its run.
+
+        The last run is repeated where the devices do not get equally many.
+        """
+        missing = self.num_rows - self.runs
+        if missing:
+            tree = _map(
+                lambda leaf: jnp.concatenate([leaf, *[leaf[-1:]] * missing]), tree
+            )
+        return self._placed(tree, PartitionSpec(_RUNS))
+
+    def copied(self, tree: PyTree) -> PyTree:
+        """Arrays that the runs share, on every device."""
+        return self._placed(tree, PartitionSpec())
+
+    def _placed(self, tree: PyTree, spec: PartitionSpec) -> PyTree:
+        if self.mesh is None:
+            return tree
+        sharding = NamedSharding(self.mesh, spec)
+        return _map(lambda leaf: jax.device_put(leaf, sharding), tree)
+
+
+def _map(function: Any, tree: PyTree) -> PyTree:
+    return jax.tree_util.tree_map(
+        lambda leaf: function(leaf) if eqx.is_array(leaf) else leaf, tree
+    )
