@@ -11,6 +11,8 @@ from softcvi.targets import AbstractTarget
 # which the history shows that nothing moves.
 _FEW = 500
 _DRAWS = 1000
+# Parameters that may have one weight together, in the sense of the verdict's threshold.
+_PART = 100
 # Other draws than those that compare start and end, and than those of the verdict.
 _SEED = 20_23
 
@@ -21,7 +23,8 @@ def enough_steps(
     """How many steps a guide needs that a start has placed, and why, for people.
 
     With hundreds of parameters each step is dear, and a posterior that is normal is
-    known before the first one: importance weights of the guide as placed are even.
+    known before the first one: importance weights of the guide as placed are even,
+    for each hundred of its parameters. Weights correct what is left.
 
     Args:
         guide: The guide at its start.
@@ -35,6 +38,8 @@ def enough_steps(
         return steps, ""
     sample = Posterior(guide, target).importance(jax.random.key(_SEED), _DRAWS)
     share = sample.ess / _DRAWS
-    if not share > THRESHOLDS.even_ess_share:
+    # The share of a product of independent parts is the product of theirs.
+    even = THRESHOLDS.even_ess_share ** max(1.0, guide.structure.size / _PART)
+    if not (sample.is_usable and share > even):
         return steps, ""
     return _FEW, f"{_FEW} steps, as {share:.0%} of the draws carry weight before any"

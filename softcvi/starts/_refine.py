@@ -46,7 +46,8 @@ def refined(
     """
     size = x.size
     per_hessian = 3 * size * cost_of(density.program())
-    pairs = int(np.clip(_BUDGET / per_hessian / (2 * _REFINEMENTS), 0, 8))
+    # At least one: the way to the mode took several Hessians, too.
+    pairs = int(np.clip(_BUDGET / per_hessian / (2 * _REFINEMENTS), 1, 8))
     rng = np.random.default_rng(0)
     noise, check = (_antithetic(rng, size) for _ in range(2))
     signs = rng.choice([-1.0, 1.0], size=noise.shape)
@@ -66,11 +67,10 @@ def refined(
         change = _diagonal_change(draws, mode, signs, density)
         if np.all(np.isfinite(change)):
             factors.append(precision_factor(at_mode + np.diag(change)))
-        if pairs:
-            some = np.concatenate([draws[:pairs], draws[len(draws) // 2 :][:pairs]])
-            average = sum(curvature(draw, density)[0] for draw in some) / len(some)
-            if np.all(np.isfinite(average)):
-                factors.append(precision_factor(-average))
+        some = np.concatenate([draws[:pairs], draws[len(draws) // 2 :][:pairs]])
+        average = sum(curvature(draw, density)[0] for draw in some) / len(some)
+        if np.all(np.isfinite(average)):
+            factors.append(precision_factor(-average))
         steps = [scipy.linalg.cho_solve((f, True), gradient) for f in factors]
         bounds = [
             lower_bound(x + step, f) if np.all(np.isfinite(step)) else -np.inf

@@ -80,11 +80,12 @@ def test_bridge_between_two_normals():
 
 def test_study_runs_scores_and_continues(tmp_path, monkeypatch):
     def in_process(module, groups, **_):
-        for [task] in groups:
-            yield task, run_case(task)
+        for group in groups:
+            for task in group:
+                yield task, run_case(task)
 
     monkeypatch.setattr(_study, "run_tasks", in_process)
-    study = large.Study(("walk-150",), ("fit",), small=True)
+    study = large.Study(("walk-150",), ("fit", "elbo"), small=True)
     lines = []
     scores = large.run_study(study, tmp_path, report=lines.append)
     by_method = {score["method"]: score for score in scores}

@@ -12,6 +12,12 @@ import numpy as np
 import softcvi
 from softcvi.fitting import paper_optimizer
 from softcvi.guides import low_rank, mean_field, spline_flow
+from softcvi_experiments.bench._growth_large import (
+    DIMENSIONS,
+    GROUPS,
+    dimension_ways,
+    group_ways,
+)
 from softcvi_experiments.bench._memory import measure_memory
 from softcvi_experiments.bench._options import Options
 from softcvi_experiments.bench._overhead import paper_problem
@@ -19,7 +25,9 @@ from softcvi_experiments.bench._store import Result
 from softcvi_experiments.bench._timing import measuring, seconds_of
 from softcvi_experiments.tasks import linear_regression_log_prob
 
-PARTS = ("particles", "dimension", "depth", "fits", "data", "memory")
+PARTS = (
+    "particles", "dimension", "large", "groups", "depth", "fits", "data", "memory",
+)  # fmt: skip
 _PROBE_STEPS = 16
 _RANK = 10
 _COVARIATES = 10
@@ -139,6 +147,16 @@ def _dimension(options: Options) -> list[dict[str, Any]]:
     return [_curve("dimension", n, sizes, make, options) for n, make in ways.items()]
 
 
+def _large(options: Options) -> list[dict[str, Any]]:
+    ways = dimension_ways().items()
+    return [_curve("large", n, DIMENSIONS, make, options) for n, make in ways]
+
+
+def _groups(options: Options) -> list[dict[str, Any]]:
+    ways = group_ways().items()
+    return [_curve("groups", n, GROUPS, make, options) for n, make in ways]
+
+
 def _depth(options: Options) -> list[dict[str, Any]]:
     def make(layers: int):
         target = softcvi.DensityTarget(_normal, jnp.zeros(5))
@@ -219,6 +237,8 @@ def _density(target, num_particles: int = 8) -> Callable[[int], float]:
 _MEASURES: dict[str, Callable[[Options], list[dict[str, Any]]]] = {
     "particles": _particles,
     "dimension": _dimension,
+    "large": _large,
+    "groups": _groups,
     "depth": _depth,
     "fits": _fits,
     "data": _data,

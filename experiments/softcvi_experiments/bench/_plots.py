@@ -14,6 +14,8 @@ _COLOURS = (_OURS, _ACCENT, "#009e73", "#cc79a7")
 _LABELS = {
     "particles": "particles K",
     "dimension": "dimension",
+    "large": "parameters",
+    "groups": "groups",
     "depth": "flow layers",
     "fits": "fits in one program",
     "data": "data points",

@@ -10,6 +10,8 @@ Payload = dict[str, Any]
 _AXES = {
     "particles": "particles K",
     "dimension": "dimension",
+    "large": "parameters",
+    "groups": "groups",
     "depth": "flow layers",
     "fits": "fits in one program",
     "data": "data points",

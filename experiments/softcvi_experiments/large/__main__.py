@@ -5,7 +5,7 @@ Everything, on 16 cores, each run on one of them, twice nine minutes::
     python -m softcvi_experiments.large --jobs 16 --limit 520 --timeout 400 \
         --methods reference nuts --out results/large
     python -m softcvi_experiments.large --jobs 16 --limit 520 --timeout 400 \
-        --methods fit fit_until guides --out results/large
+        --methods fit elbo fit_until guides --out results/large
 
 One posterior, without the references::
 
@@ -34,6 +34,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--cases", nargs="+", choices=list(CASES), default=list(CASES))
     add("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
     add("--keys", nargs="+", type=int, default=[0], help="runs on each posterior")
+    add("--pairs", type=int, default=4, help="pairs of chains of each reference")
+    add("--threads", type=int, choices=[0, 1], default=1, help="0: all of a process")
     add("--small", action="store_true", help="small forms, to try the command")
     add("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time")
     add("--timeout", type=float, default=480.0, help="seconds for each run")
@@ -45,12 +47,19 @@ def _parser() -> argparse.ArgumentParser:
 def main() -> None:
     """Run the study that the command line asks for."""
     args = _parser().parse_args()
-    study = Study(args.cases, args.methods, args.keys, args.small)
+    study = Study(args.cases, args.methods, args.keys, args.small, args.pairs)
     if args.limit:
         signal.signal(signal.SIGALRM, _interrupt)
         signal.alarm(args.limit)
     try:
-        run_study(study, args.out, jobs=args.jobs, timeout=args.timeout, report=_say)
+        run_study(
+            study,
+            args.out,
+            jobs=args.jobs,
+            timeout=args.timeout,
+            threads=args.threads or None,
+            report=_say,
+        )
     except KeyboardInterrupt:
         _say("stopped; the same command continues here")
     _say(f"wrote {os.path.join(args.out, 'large.md')}")

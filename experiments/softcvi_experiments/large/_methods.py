@@ -35,17 +35,32 @@ class Run(NamedTuple):
     moments: Moments | None
 
 
-def fit(key, posterior: LargePosterior, small: bool) -> list[Run]:
-    """``softcvi.fit`` at defaults, then the ELBO with the same guide and time."""
-    target = posterior.target
+class Setting(NamedTuple):
+    """What a method is told beside the posterior.
+
+    Attributes:
+        small: Whether the posterior is the small form: short chains will do.
+        seconds_of_fit: What ``fit`` took on it.
+    """
+
+    small: bool
+    seconds_of_fit: float
+
+
+def fit(key, posterior: LargePosterior, setting: Setting) -> list[Run]:
+    """``softcvi.fit`` at defaults."""
     began = time.perf_counter()
-    result = softcvi.fit(key, target, progress=False, throw=False)
-    ours = _answer("fit", result, posterior, began)
+    result = softcvi.fit(key, posterior.target, progress=False, throw=False)
+    return [_answer("fit", result, posterior, began)]
+
+
+def elbo(key, posterior: LargePosterior, setting: Setting) -> list[Run]:
+    """The ELBO with the guide that ``fit`` takes, from the same start and as long."""
     began = time.perf_counter()
-    report = InBestSpace(Explore()).find(key, target)
+    report = InBestSpace(Explore()).find(key, posterior.target)
     choice = suggest(key, report)[0]
-    left = ours.facts["seconds"] - (time.perf_counter() - began)
-    other = softcvi.fit(
+    left = setting.seconds_of_fit - (time.perf_counter() - began)
+    result = softcvi.fit(
         key,
         report.target,
         choice.guide,
@@ -55,17 +70,17 @@ def fit(key, posterior: LargePosterior, small: bool) -> list[Run]:
         progress=False,
         throw=False,
     )
-    return [ours, _answer("elbo", other, posterior, began)]
+    return [_answer("elbo", result, posterior, began)]
 
 
-def fit_until(key, posterior: LargePosterior, small: bool) -> list[Run]:
+def fit_until(key, posterior: LargePosterior, setting: Setting) -> list[Run]:
     """``softcvi.fit_until`` at defaults, with a smaller budget than its own."""
     began = time.perf_counter()
     answer = softcvi.fit_until(key, posterior.target, budget=_BUDGET, progress=False)
     return [_answer("fit_until", answer, posterior, began)]
 
 
-def guides(key, posterior: LargePosterior, small: bool) -> list[Run]:
+def guides(key, posterior: LargePosterior, setting: Setting) -> list[Run]:
     """Guides and objectives that the posterior names, without a start."""
     runs = []
     for name, make in posterior.guides.items():
@@ -77,7 +92,7 @@ def guides(key, posterior: LargePosterior, small: bool) -> list[Run]:
             guide,
             objective=objective,
             start=None,
-            steps=200 if small else 10_000,
+            steps=200 if setting.small else 10_000,
             progress=False,
             throw=False,
         )
@@ -122,18 +137,18 @@ def _last(values: np.ndarray) -> float | None:
     return float(values[-1]) if len(values) else None
 
 
-def nuts(key, posterior: LargePosterior, small: bool) -> list[Run]:
+def nuts(key, posterior: LargePosterior, setting: Setting) -> list[Run]:
     """NumPyro's NUTS at its defaults: 4 chains of 1,000 and 1,000."""
-    length = 200 if small else 1_000
+    length = 200 if setting.small else 1_000
     run = posterior.nuts(key, chains=4, warmup=length, samples=length)
     return [_of_chains("nuts", run, posterior)]
 
 
-def reference(key, posterior: LargePosterior, small: bool) -> list[Run]:
+def reference(key, posterior: LargePosterior, setting: Setting) -> list[Run]:
     """Two long chains in the coordinates that suit them best."""
     if posterior.mean is not None:
         return []
-    warmup, samples = (100, 200) if small else (300, 1_200)
+    warmup, samples = (100, 200) if setting.small else (300, 1_200)
     if posterior.model is not None:
         run = posterior.nuts(key, chains=2, warmup=warmup, samples=samples)
         return [_of_chains("reference", run, posterior)]
@@ -167,6 +182,7 @@ METHODS = {
     "nuts": nuts,
     "fit_until": fit_until,
     "fit": fit,
+    "elbo": elbo,
     "guides": guides,
 }
 

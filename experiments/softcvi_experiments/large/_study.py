@@ -16,8 +16,6 @@ from softcvi_experiments.store import DrawStore, Record, Records
 
 _WORKER = "softcvi_experiments.large._worker"
 _IDENTITY = ("case", "key", "small", "method", "kind")
-# Pairs of chains of the reference, each a process of its own.
-_PAIRS = 4
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +27,7 @@ class Study:
         methods: Names of methods.
         keys: Runs of the program on each posterior.
         small: Whether to take the small forms.
+        pairs: Pairs of chains of the reference, each a process of its own.
 
     Example:
         >>> [task["method"] for task in Study(("walk-150",), ("nuts", "fit")).tasks()]
@@ -39,20 +38,20 @@ class Study:
     methods: Sequence[str] = tuple(METHODS)
     keys: Sequence[int] = (0,)
     small: bool = False
+    pairs: int = 4
 
     def tasks(self) -> list[dict[str, Any]]:
-        """Every run, the longest methods first."""
+        """Every run, in the order of the methods as given."""
         return [
             {"case": case, "method": method, "key": key, "small": self.small}
-            for method in METHODS
-            if method in self.methods
+            for method in self.methods
             for case in self.cases
             for key in self._keys(case, method)
         ]
 
     def _keys(self, case: str, method: str) -> Sequence[int]:
         if method == "reference":
-            return range(_PAIRS)
+            return range(self.pairs)
         # The funnel is asked for five times: answers differ from seed to seed.
         return range(5) if case == "funnel-10" else self.keys
 
@@ -63,6 +62,7 @@ def run_study(
     *,
     jobs: int = 1,
     timeout: float = 480.0,
+    threads: int | None = 1,
     report: Callable[[str], None] = print,
 ) -> list[Record]:
     """Run what is not in the folder yet, compare all with the answers, write the page.
@@ -70,8 +70,9 @@ def run_study(
     Args:
         study: What to run.
         out: Output folder.
-        jobs: Processes at a time, one thread each.
+        jobs: Processes at a time.
         timeout: Seconds for each run.
+        threads: 1, or None for all cores that a process may use.
         report: Where a line per run goes.
 
     Returns:
@@ -80,8 +81,8 @@ def run_study(
     store = Records(out)
     done = {_task_of(r) for r in store.all() if r["status"] != "error"}
     todo = [task for task in study.tasks() if _task_of(task) not in done]
-    groups = [[{**task, "out": str(out)}] for task in todo]
-    env = environment(threads=1)
+    env = environment(threads=threads)
+    groups = _groups([{**task, "out": str(out)} for task in todo])
     results = run_tasks(
         _WORKER, groups, jobs=jobs, timeout=timeout, env=env, fresh=True
     )
@@ -105,6 +106,15 @@ def run_study(
             store.add(scores)
             (Path(out) / "large.md").write_text(study_page(scores))
     return scores
+
+
+def _groups(tasks: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Each run by itself, but the ELBO after the fit whose time it is given."""
+    groups: dict[tuple, list[dict[str, Any]]] = {}
+    for task in tasks:
+        kind = "fit" if task["method"] == "elbo" else task["method"]
+        groups.setdefault((task["case"], task["key"], kind), []).append(task)
+    return list(groups.values())
 
 
 def _task_of(record: Record) -> tuple:

@@ -8,8 +8,10 @@ import jax
 
 from softcvi_experiments.children import serve
 from softcvi_experiments.large._cases import get_case
-from softcvi_experiments.large._methods import METHODS, warm
-from softcvi_experiments.store import DrawStore
+from softcvi_experiments.large._methods import METHODS, Setting, warm
+from softcvi_experiments.store import DrawStore, Records
+
+_FITS: dict[tuple, float] = {}
 
 
 def run_case(task: dict[str, Any]) -> dict[str, Any]:
@@ -29,7 +31,8 @@ def run_case(task: dict[str, Any]) -> dict[str, Any]:
         # Chains and draws of a key; methods that differ begin from the same one.
         key = jax.random.key(task["key"])
         warm(key)
-        runs = METHODS[task["method"]](key, posterior, task["small"])
+        setting = Setting(task["small"], _seconds_of_fit(task))
+        runs = METHODS[task["method"]](key, posterior, setting)
     except Exception as error:
         # One case must not take the others down: what went wrong is the result.
         frames = traceback.extract_tb(error.__traceback__, limit=-3)
@@ -49,7 +52,22 @@ def run_case(task: dict[str, Any]) -> dict[str, Any]:
             store.put(named, run.moments.arrays())
         size = posterior.target.structure.size
         records.append({**named, "status": "ok", "parameters": size, **run.facts})
+    if task["method"] == "fit":
+        _FITS[_fit_of(task)] = records[0]["seconds"]
     return {"runs": records}
+
+
+def _fit_of(task: dict[str, Any]) -> tuple:
+    return task["case"], task["key"], task["small"]
+
+
+def _seconds_of_fit(task: dict[str, Any]) -> float:
+    """What ``fit`` took in this process, or by the records of the folder."""
+    if _fit_of(task) in _FITS:
+        return _FITS[_fit_of(task)]
+    wanted = {name: task[name] for name in ("case", "key", "small")}
+    known = Records(task["out"]).find(wanted | {"method": "fit", "status": "ok"})
+    return known[-1]["seconds"] if known else 0.0
 
 
 if __name__ == "__main__":
