@@ -79,6 +79,7 @@ def stored(tmp_path):
     problem = {"task": "slcp", "title": "SLCP, flow", "steps": 9, "num_particles": 8}
     absent = {"label": "PyMC ADVI", "status": "not installed: pymc"}
     ways = {"bare": 20.0, "silent": 20.2, "full": 20.5}
+    bare = {"task": "slcp", "ratio": 1.03, "ratio_host": 1.01, "limit": 1.05}
     race = {"task": "garch", "status": "ok", "seconds": 9.0, "trusted": [True, False]}
     curve = {"label": "flow", "sizes": [2, 4], "us_a_step": [1.0, 2.0], "slope": 1.0}
     first = {"seconds_compile": 3.0, "seconds_to_first_step": 4.0}
@@ -87,9 +88,7 @@ def stored(tmp_path):
     parts = {
         "peers": {
             "steps": [{**problem, "rows": [{"label": "softcvi fit", **timed}, absent]}],
-            "overhead": [
-                {"task": "slcp", "ratio": 1.03, "ratio_host": 1.01, "us_a_step": ways}
-            ],
+            "overhead": [{**bare, "us_a_step": ways}],
             "trusted": [
                 {**race, "label": "softcvi, default", "checks": [{"khat": 0.4}]},
                 {"task": "garch", "label": "NUTS", "status": "out of memory"},
