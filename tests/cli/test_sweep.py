@@ -30,6 +30,7 @@ def grid(tmp_path, monkeypatch):
     return path
 
 
+@pytest.mark.slow
 def test_a_sweep_writes_one_record_per_combination_and_runs_none_twice(grid, capsys):
     assert main(["sweep", str(grid), "--out", "out", "--no-cache"]) == 0
     printed = capsys.readouterr().out

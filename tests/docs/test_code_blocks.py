@@ -84,15 +84,18 @@ def as_in_the_build(monkeypatch):
         yield
 
 
+@pytest.mark.slow
 def test_skeletons_run_as_printed():
     printed = _run("extending.md")
     assert "is below the limit" in printed
 
 
+@pytest.mark.slow
 def test_first_example_runs_as_printed():
     assert "trusted" in _run("index.md")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["black-box.md", "model-parameters.md"])
 @pytest.mark.usefixtures("no_steps")
 def test_quick_tutorials_run(page):

@@ -125,6 +125,7 @@ for guide in (softcvi.guides.full_rank(target), flow):
 """
 
 
+@pytest.mark.slow
 def test_another_process_knows_its_own_checkpoint(tmp_path):
     """The fingerprint must not depend on addresses or on the order of a hash."""
     for seed in ("1", "2"):

@@ -114,6 +114,7 @@ def flow():
         )
 
 
+@pytest.mark.slow
 def test_gradients_of_the_fast_flow_are_those_of_the_plain_one(flow):
     """In float64: of a density, of a draw, and of the density of that draw."""
     x, weights = np.array([0.4, -1.3, 2.1]), np.array([1.0, -2.0, 0.5])

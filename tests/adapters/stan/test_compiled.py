@@ -12,6 +12,8 @@ from softcvi.adapters import from_pystan, from_stan
 from softcvi.adapters.stan import _build
 from tests.adapters.stan.programs import EVERYTHING, needs_compiler
 
+pytestmark = pytest.mark.slow  # C++
+
 Y = [1.0, -2.0, 0.5]
 SIZE = 1 + 2 + 1 + 6 + 6
 
@@ -168,7 +170,6 @@ def _build_slowly(folder, answers):
     answers.put(from_stan(EVERYTHING, needs, progress=False).program.size)
 
 
-@pytest.mark.slow
 def test_two_processes_build_one_library(tmp_path):
     needs_compiler()
     context = multiprocessing.get_context("spawn")
