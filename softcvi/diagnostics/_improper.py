@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from softcvi._compile import rarely_run
@@ -53,7 +54,7 @@ class ImproperDirection(eqx.Module):
 
 
 def improper_directions(
-    key: PRNGKeyArray, target: AbstractTarget, particles: Float[Array, "n d"]
+    key: PRNGKeyArray, target: AbstractTarget, particles: Float[ArrayLike, "n d"]
 ) -> tuple[ImproperDirection, ...] | None:
     """Directions along which the posterior has infinite mass, as far as can be seen.
 

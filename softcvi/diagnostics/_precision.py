@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import paramax
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from softcvi._compile import rarely_run
@@ -61,7 +62,7 @@ def density_rounding(
 
 
 def rounding_at(
-    key: PRNGKeyArray, target: AbstractTarget, draws: Float[Array, "n d"]
+    key: PRNGKeyArray, target: AbstractTarget, draws: Float[ArrayLike, "n d"]
 ) -> float | None:
     """The same from draws that are at hand.
 

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import paramax
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from softcvi._compile import rarely_run
@@ -205,7 +206,9 @@ def _compare(
     )
 
 
-def _beyond(value: np.ndarray, error: np.ndarray) -> np.ndarray:
+def _beyond(
+    value: Float[ArrayLike, "..."], error: Float[ArrayLike, "..."]
+) -> Float[ArrayLike, "..."]:
     """What is left of values when errors are taken away from their size.
 
     Infinite values stay so, whatever their error; parameters without any spread, such

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import paramax
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Key, PRNGKeyArray
 
 from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective
@@ -43,7 +43,7 @@ def checked_key(key: Any) -> PRNGKeyArray:
     )
 
 
-def checked_keys(keys: Any) -> PRNGKeyArray:
+def checked_keys(keys: Any) -> Key[Array, " runs"]:
     """A vector of typed keys, one per run."""
     is_array = isinstance(keys, jax.Array)
     if is_array and keys.dtype == jnp.uint32 and keys.ndim == 2:

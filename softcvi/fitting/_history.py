@@ -2,7 +2,8 @@
 
 import equinox as eqx
 import numpy as np
-from jaxtyping import Float
+from jax.typing import ArrayLike
+from jaxtyping import Float, Real
 
 
 class History(eqx.Module):
@@ -24,14 +25,14 @@ class History(eqx.Module):
         2.0
     """
 
-    step: Float[np.ndarray, " rows"]
+    step: Real[np.ndarray, " rows"]
     excess: Float[np.ndarray, " rows"]
     label_ess: Float[np.ndarray, " rows"]
     elbo: Float[np.ndarray, " rows"]
 
     @classmethod
     def from_sums(
-        cls, sums: Float[np.ndarray, "rows 5"], record_every: int, steps_done: int
+        cls, sums: Float[ArrayLike, "all_rows 5"], record_every: int, steps_done: int
     ) -> "History":
         """Averages from the sums that the compiled loop keeps."""
         rows = -(-steps_done // record_every)

@@ -8,7 +8,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Key, Shaped
 
 from softcvi.fitting._cache import cache_by_default
 from softcvi.fitting._checkpoint import Checkpoint, as_checkpoint
@@ -34,7 +34,7 @@ from softcvi.targets import AbstractTarget
 
 
 def fit_many(
-    keys: PRNGKeyArray,
+    keys: Shaped[Array, "runs *key"],
     target: AbstractTarget,
     guide: AbstractGuide,
     *,
@@ -126,8 +126,8 @@ def fit_many(
 
 
 def begin_and_train(
-    start_keys: PRNGKeyArray,
-    run_keys: PRNGKeyArray,
+    start_keys: Key[Array, " runs"],
+    run_keys: Key[Array, " runs"],
     target: AbstractTarget,
     guide: AbstractGuide,
     batch: Batch,

@@ -217,7 +217,8 @@ class VectorGuide(AbstractGuide):
         return self.structure.unravel(self.distribution._sample(key, condition))
 
     def _log_prob(self, particle: PyTree, condition: PyTree = None) -> Scalar:
-        return self.distribution._log_prob(self.structure.ravel(particle), condition)
+        vector = jax.numpy.asarray(self.structure.ravel(particle))
+        return self.distribution._log_prob(vector, condition)
 
     def _sample_and_log_prob(
         self, key: PRNGKeyArray, condition: PyTree = None

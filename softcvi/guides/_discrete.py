@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray, Scalar, Shaped
 
 from softcvi.guides._vector import AbstractVectorDistribution
@@ -29,7 +30,7 @@ class Categorical(AbstractVectorDistribution):
     cond_shape: ClassVar[None] = None
     has_noise: ClassVar[bool] = True
 
-    def __init__(self, logits: Float[Array, "... categories"]):
+    def __init__(self, logits: Float[ArrayLike, "... categories"]):
         self.logits = jnp.asarray(logits)
         self.shape = self.logits.shape[:-1]
 
@@ -69,7 +70,7 @@ class Bernoulli(AbstractVectorDistribution):
     cond_shape: ClassVar[None] = None
     has_noise: ClassVar[bool] = True
 
-    def __init__(self, logits: Float[Array, "..."]):
+    def __init__(self, logits: Float[ArrayLike, "..."]):
         self.logits = jnp.asarray(logits)
         self.shape = self.logits.shape
 

@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Scalar
 
 from softcvi.guides._base import VectorGuide
@@ -47,7 +48,7 @@ class FullRankStudentT(AbstractVectorDistribution):
     suggested_rate: ClassVar[float] = FullRankNormal.suggested_rate
 
     def __init__(
-        self, loc: Float[Array, " d"], scale: Float[Array, "d d"], df: int = 8
+        self, loc: Float[ArrayLike, " d"], scale: Float[ArrayLike, "d d"], df: int = 8
     ):
         if df % 2 or df <= 2:
             raise ValueError(f"df: must be even and above two; got {df}.")

@@ -5,6 +5,7 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Scalar
 from paramax import Parameterize
 
@@ -39,7 +40,7 @@ class DiagonalNormal(AbstractVectorDistribution):
     can_be_matched: ClassVar[bool] = True
     has_base: ClassVar[bool] = True
 
-    def __init__(self, loc: Float[Array, "..."], scale: Float[Array, "..."]):
+    def __init__(self, loc: Float[ArrayLike, "..."], scale: Float[ArrayLike, "..."]):
         loc, scale = jnp.broadcast_arrays(jnp.asarray(loc), jnp.asarray(scale))
         self.loc = loc
         self.scale = positive_parameter(scale)
@@ -104,7 +105,9 @@ class FullRankNormal(AbstractVectorDistribution):
     has_base: ClassVar[bool] = True
     suggested_rate: ClassVar[float] = 5e-3
 
-    def __init__(self, loc: Float[Array, " d"], covariance: Float[Array, "d d"]):
+    def __init__(
+        self, loc: Float[ArrayLike, " d"], covariance: Float[ArrayLike, "d d"]
+    ):
         loc = jnp.asarray(loc)
         factor = inverse_factor(jnp.asarray(covariance, loc.dtype))
         self.loc = loc

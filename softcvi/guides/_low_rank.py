@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Scalar
 from paramax import Parameterize
 
@@ -44,9 +45,9 @@ class LowRankNormal(AbstractVectorDistribution):
 
     def __init__(
         self,
-        loc: Float[Array, " d"],
-        scale: Float[Array, " d"],
-        factor: Float[Array, "d rank"],
+        loc: Float[ArrayLike, " d"],
+        scale: Float[ArrayLike, " d"],
+        factor: Float[ArrayLike, "d rank"],
     ):
         self.loc = jnp.asarray(loc)
         self.scale = positive_parameter(jnp.asarray(scale))
@@ -116,9 +117,9 @@ def placed_low_rank(
 
 def low_rank_at(
     target: PyTree,
-    mean: Float[Array, " d"],
-    scale: Float[Array, " d"],
-    factor: Float[Array, "d rank"],
+    mean: Float[ArrayLike, " d"],
+    scale: Float[ArrayLike, " d"],
+    factor: Float[ArrayLike, "d rank"],
 ) -> VectorGuide:
     """A low-rank normal placed by its parts: no covariance matrix is ever made.
 

@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flowjax.distributions import AbstractDistribution
-from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Scalar
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Num, PRNGKeyArray, PyTree, Scalar
 from paramax import Parameterize
 
 from softcvi.guides._base import VectorGuide
@@ -50,9 +51,9 @@ class StudentT(AbstractVectorDistribution):
 
     def __init__(
         self,
-        df: Float[Array, "..."],
-        loc: Float[Array, "..."] = 0.0,
-        scale: Float[Array, "..."] = 1.0,
+        df: Num[ArrayLike, "..."],
+        loc: Float[ArrayLike, "..."] = 0.0,
+        scale: Float[ArrayLike, "..."] = 1.0,
     ):
         df, loc, scale = jnp.broadcast_arrays(*map(jnp.asarray, (df, loc, scale)))
         dtype = jnp.result_type(float, df, loc, scale)

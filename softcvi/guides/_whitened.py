@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flowjax.distributions import AbstractDistribution
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray, Scalar
 from paramax import NonTrainable
 
@@ -47,8 +48,8 @@ class Whitened(AbstractVectorDistribution):
     def __init__(
         self,
         base: AbstractDistribution,
-        loc: Float[Array, " d"],
-        factor: Float[Array, "d d"],
+        loc: Float[ArrayLike, " d"],
+        factor: Float[ArrayLike, "d d"],
     ):
         factor = jnp.asarray(factor)
         eye = jnp.eye(factor.shape[0], dtype=factor.dtype)
@@ -145,7 +146,7 @@ class Whitened(AbstractVectorDistribution):
 
 
 def whitened(
-    guide: VectorGuide, loc: Float[Array, " d"], factor: Float[Array, "d d"]
+    guide: VectorGuide, loc: Float[ArrayLike, " d"], factor: Float[ArrayLike, "d d"]
 ) -> VectorGuide:
     """Put a vector guide behind a fixed affine map.
 

@@ -47,7 +47,7 @@ def contrast(
     log_negative: Float[Array, " k"],
     *,
     divergence: AbstractDivergence | None = None,
-    temperature: float = 1.0,
+    temperature: float | Scalar = 1.0,
     label_smoothing: float = 0.0,
 ) -> tuple[Scalar, StepInfo]:
     """Divergence between soft labels and predictions (eq. cross-entropy loss).

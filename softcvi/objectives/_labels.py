@@ -12,7 +12,7 @@ _OUT_OF_PLAY = 1e4
 def log_soft_labels(
     log_p: Float[Array, " k"],
     log_negative: Float[Array, " k"],
-    temperature: float = 1.0,
+    temperature: float | Scalar = 1.0,
 ) -> Float[Array, " k"]:
     """Log soft labels, Algorithm 1, line 2; bad densities get none."""
     z = without_bad(without_bad(log_p) - log_negative)
@@ -22,7 +22,7 @@ def log_soft_labels(
 def log_predicted(
     log_q: Float[Array, " k"],
     log_negative: Float[Array, " k"],
-    temperature: float = 1.0,
+    temperature: float | Scalar = 1.0,
 ) -> Float[Array, " k"]:
     """Log predictions of the classifier that the guide parameterises.
 

@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import paramax
-from jaxtyping import Array, Int, PRNGKeyArray, PyTree
+from jax.typing import ArrayLike
+from jaxtyping import Array, Int, PRNGKeyArray, PyTree, Shaped
 
 from softcvi._compile import host_array, rarely_run
 from softcvi.guides import AbstractGuide
@@ -192,7 +193,7 @@ class Posterior:
         return jax.tree_util.tree_map(jnp.asarray, draws)
 
 
-def _keys(key: PRNGKeyArray, piece: Int[Array, " m"]) -> PRNGKeyArray:
+def _keys(key: PRNGKeyArray, piece: Int[ArrayLike, " m"]) -> Shaped[Array, "m *key"]:
     """The keys of numbered draws, made inside the program that needs them."""
     return jax.vmap(lambda i: jax.random.fold_in(key, i))(piece)
 

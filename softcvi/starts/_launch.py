@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray, Shaped
 
 from softcvi._compile import rarely_run
 from softcvi.starts._double import double_precision
@@ -35,7 +35,9 @@ def own_starts(
 
 
 @functools.partial(rarely_run, effort=0)
-def _own_starts(keys: PRNGKeyArray, target: AbstractTarget) -> Float[Array, "n d"]:
+def _own_starts(
+    keys: Shaped[Array, "n *key"], target: AbstractTarget
+) -> Float[Array, "n d"]:
     ravel = target.structure.ravel
     return jax.vmap(lambda k: ravel(target.initial_particle(k)))(keys)
 

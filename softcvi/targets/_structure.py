@@ -4,7 +4,8 @@ import math
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+import numpy as np
+from jaxtyping import Array, PyTree, Shaped
 
 
 class Structure:
@@ -72,14 +73,14 @@ class Structure:
             if not jnp.issubdtype(dtype, jnp.floating)
         )
 
-    def ravel(self, particle: PyTree) -> Float[Array, " size"]:
+    def ravel(self, particle: PyTree) -> Shaped[Array | np.ndarray, " size"]:
         """Join the leaves of one particle into a vector."""
         leaves = self.treedef.flatten_up_to(particle)
         if len(leaves) == 1:
             return jnp.reshape(leaves[0], -1)
         return jnp.concatenate([jnp.reshape(leaf, -1) for leaf in leaves])
 
-    def unravel(self, vector: Float[Array, " size"]) -> PyTree:
+    def unravel(self, vector: Shaped[Array | np.ndarray, " size"]) -> PyTree:
         """Split a vector into the leaves of one particle."""
         leaves, start = [], 0
         for shape, size in zip(self.shapes, self.sizes, strict=True):
