@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import softcvi
+from softcvi.diagnostics import psis
 from softcvi.starts import Explore
+from softcvi.starts._importance import _log_mean
 
 KEY = jax.random.key(0)
 
@@ -185,6 +187,29 @@ def test_two_flat_blocks_without_a_gradient_that_helps():
     report = Explore().find(KEY, target_of(blocks))
     assert len(report.modes) == 2
     np.testing.assert_allclose(weights_of(report), [0.75, 0.25], atol=0.1)
+
+
+def test_a_small_block_in_three_dimensions_is_met_by_broad_draws():
+    """Its volume is a thousandth of what is searched."""
+
+    def blocks(x):
+        here, there = (jnp.all(jnp.abs(x - c) < 1.0) for c in (0.0, 5.0))
+        return jnp.where(here | there, 0.0, -jnp.inf)
+
+    report = Explore().find(KEY, target_of(blocks, 3))
+    assert len(report.modes) == 2
+    np.testing.assert_allclose(weights_of(report), [0.5, 0.5], atol=0.1)
+
+
+def test_one_lucky_draw_does_not_make_the_evidence():
+    ratios = np.random.default_rng(0).normal(0, 0.5, 1000)
+    smoothed, _ = psis(ratios)
+    plain = np.log(np.mean(np.exp(ratios)))
+    # Without a large weight smoothing changes little.
+    np.testing.assert_allclose(_log_mean(ratios, smoothed), plain, atol=0.02)
+    ratios[0] = 12.0
+    smoothed, _ = psis(ratios)
+    assert _log_mean(ratios, smoothed) < np.log(np.mean(np.exp(ratios))) - 1.0
 
 
 def test_the_same_key_gives_the_same_report():

@@ -1,0 +1,65 @@
+"""Command of the study of many modes.
+
+Forty normals, products of t, spikes with five keys each and the grid of two normals::
+
+    python -m softcvi_experiments.modes --keys 0-4 --jobs 16 --out results/modes
+
+It continues where it was interrupted; ``--limit`` stops it after so many seconds.
+"""
+
+import argparse
+import os
+import signal
+
+from softcvi_experiments.modes._cases import CASES
+from softcvi_experiments.modes._study import run_study, tasks
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m softcvi_experiments.modes",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--cases", nargs="+", choices=list(CASES), default=list(CASES))
+    add("--methods", nargs="+", choices=["fit", "fit_until"], default=["fit_until"])
+    add("--keys", default="0-4", help="runs of each case, such as 0-4")
+    add("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time")
+    add("--timeout", type=float, default=300.0, help="seconds for each case")
+    add("--limit", type=int, help="stop the study after so many seconds")
+    add("--out", default="softcvi-modes", help="output folder")
+    return parser
+
+
+def main() -> None:
+    """Run the study that the command line asks for."""
+    args = _parser().parse_args()
+    first, _, last = args.keys.partition("-")
+    keys = range(int(first), int(last or first) + 1)
+    if args.limit:
+        signal.signal(signal.SIGALRM, _interrupt)
+        signal.alarm(args.limit)
+    try:
+        run_study(
+            tasks(args.cases, args.methods, keys),
+            args.out,
+            jobs=args.jobs,
+            timeout=args.timeout,
+            report=_say,
+        )
+    except KeyboardInterrupt:
+        _say("stopped; the same command continues here")
+    _say(f"wrote {os.path.join(args.out, 'modes.md')}")
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    main()

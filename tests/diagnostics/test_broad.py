@@ -1,0 +1,38 @@
+"""Broad draws show what an answer leaves out, and nothing where it is right."""
+
+import numpy as np
+
+from softcvi.diagnostics import BroadCheck, BroadMoments, Evidence, judge
+
+
+def weighted_draws(rng, n=8_000):
+    """One per cent of the mass 20 away, met by a tenth of the draws."""
+    far = rng.uniform(size=n) < 0.1
+    draws = rng.normal(size=(n, 2)) + np.where(far[:, None], 20.0, 0.0)
+    return draws, np.where(far, 0.1, 1.1)
+
+
+def test_a_small_mode_far_out_counts_by_its_variance():
+    rng = np.random.default_rng(0)
+    broad = BroadMoments.of(*weighted_draws(rng))
+    np.testing.assert_allclose(broad.deviations, np.sqrt(1 + 0.0099 * 400), rtol=0.05)
+    answer = BroadMoments.of(rng.normal(size=(4000, 2)))
+    check = broad.compared(answer)
+    assert check.spread < 0.6
+    assert not judge(Evidence(broad=check)).trusted
+    same = broad.compared(BroadMoments.of(*weighted_draws(rng)))
+    np.testing.assert_allclose([same.shift, same.spread], [0.0, 1.0], atol=0.1)
+
+
+def test_few_effective_draws_say_nothing():
+    rng = np.random.default_rng(0)
+    draws = rng.normal(size=(1000, 2))
+    weights = np.where(np.arange(1000) < 50, 1.0, 1e-9)
+    answer = BroadMoments.of(3 * rng.normal(size=(4000, 2)))
+    assert BroadMoments.of(draws, weights).compared(answer) is None
+
+
+def test_a_moved_mean_counts():
+    assert judge(Evidence(broad=BroadCheck(0.3, 1.0))).level == "caution"
+    assert judge(Evidence(broad=BroadCheck(0.5, 1.0))).level == "not trusted"
+    assert "further out" in judge(Evidence(broad=BroadCheck(0.5, 1.0))).reasons[0]
