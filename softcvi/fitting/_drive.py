@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from softcvi.fitting._checkpoint import CheckpointFile
+from softcvi.fitting._failure import CallbackFailure, callback_failures, first_line
 from softcvi.fitting._fingerprint import fingerprint
 from softcvi.fitting._history import History
 from softcvi.fitting._interrupt import Abandoned, Interruptible, Patience, wait_for
@@ -23,10 +24,6 @@ _LOOKS = 64
 _STEPS_BEFORE_GIVING_UP = 32
 
 Advance = Callable[[LoopState, jax.Array, jax.Array], LoopState]
-
-
-class CallbackFailure(RuntimeError):
-    """A function called back from inside the compiled loop raised."""
 
 
 @dataclasses.dataclass
@@ -126,7 +123,7 @@ def drive(
         message = f"interrupted at step {loop.step}: what was reached is kept"
     except (jax.errors.JaxRuntimeError, CallbackFailure) as failure:
         error, status = failure, "failed"
-        message = f"the model failed at step {loop.step}: {_first_line(failure)}"
+        message = f"the model failed at step {loop.step}: {first_line(failure)}"
     finally:
         host.reporter.end()
     loop.keep()
@@ -263,19 +260,5 @@ class _Loop:
 
 def _call(advance: Advance, state: LoopState, start: int, stop: int) -> LoopState:
     bounds = jnp.asarray(start, jnp.int32), jnp.asarray(stop, jnp.int32)
-    try:
+    with callback_failures():
         return jax.block_until_ready(advance(state, *bounds))
-    except ValueError as error:
-        # What a callback raises on the calling thread arrives as a ValueError.
-        if "CpuCallback" not in str(error):
-            raise
-        raise CallbackFailure(str(error)) from error
-
-
-def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    # The line of the exception raised inside a callback says most.
-    for line in reversed(lines):
-        if "Error" in line or "Exception" in line:
-            return line
-    return lines[0] if lines else type(error).__name__

@@ -19,16 +19,17 @@ from softcvi.fitting._checks import (
     checked_key,
 )
 from softcvi.fitting._drive import Host
+from softcvi.fitting._failure import CallbackFailure, callback_failures
 from softcvi.fitting._modes import fit_from_starts
 from softcvi.fitting._optimizer import as_optimizer
 from softcvi.fitting._progress import AbstractReporter, as_reporter
 from softcvi.fitting._result import FitResult
 from softcvi.fitting._short import enough_steps
 from softcvi.fitting._stopping import AbstractStoppingRule, Never
-from softcvi.fitting._train import Plan, raise_if_failed, train
+from softcvi.fitting._train import Plan, failed_start, raise_if_failed, train
 from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective, SoftCVI
-from softcvi.starts import as_start
+from softcvi.starts import NoStart, as_start, suggest
 from softcvi.targets import AbstractTarget
 
 
@@ -104,23 +105,31 @@ def fit(
     start_key, choice_key, support_key, run_key = jax.random.split(key, 4)
     if guide is not None:
         check_guide(guide, target)
-        check_support(support_key, guide, target)
     as_optimizer(optimizer, learning_rate, 1.0)  # refuse a bad rate before any work
     host = Host(stopping, as_reporter(progress), as_checkpoint(checkpoint))
     plan = Plan(steps, learning_rate, optimizer, host, throw)
 
     began = time.perf_counter()
-    if guide is None:
-        start = as_start(start, target, paths=starts)
-        beginning = suggested(start_key, choice_key, target, start, objective)
-    else:
-        start = as_start(start, target)
-        objective = SoftCVI() if objective is None else objective
-        if starts > 1:
-            return fit_from_starts(
-                run_key, target, guide, starts, start, plan, objective
-            )
-        beginning = placed(start_key, target, guide, start, objective)
+    start = as_start(start, target, paths=starts if guide is None else 1)
+    try:
+        with callback_failures():
+            if guide is None:
+                beginning = suggested(start_key, choice_key, target, start, objective)
+            else:
+                check_support(support_key, guide, target)
+                objective = SoftCVI() if objective is None else objective
+                if starts > 1:
+                    return fit_from_starts(
+                        run_key, target, guide, starts, start, plan, objective
+                    )
+                beginning = placed(start_key, target, guide, start, objective)
+    except CallbackFailure as failure:
+        if guide is None:
+            [choice, *_] = suggest(choice_key, NoStart().find(start_key, target))
+            guide = choice.make()
+        result = failed_start(target, guide, failure)
+        raise_if_failed([result], throw)
+        return result
     seconds_start = time.perf_counter() - began
 
     result = _first_trusted(run_key, beginning, plan)

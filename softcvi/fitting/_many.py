@@ -20,12 +20,13 @@ from softcvi.fitting._checks import (
     checked_keys,
 )
 from softcvi.fitting._drive import Host
+from softcvi.fitting._failure import CallbackFailure, callback_failures
 from softcvi.fitting._optimizer import as_optimizer
 from softcvi.fitting._progress import AbstractReporter, as_reporter
 from softcvi.fitting._result import FitResult
 from softcvi.fitting._state import Batch
 from softcvi.fitting._stopping import AbstractStoppingRule, Never
-from softcvi.fitting._train import Plan, raise_if_failed, train
+from softcvi.fitting._train import Plan, failed_start, raise_if_failed, train
 from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective, SoftCVI
 from softcvi.starts._explore import MAX_NEWTON_DIM
@@ -102,7 +103,6 @@ def fit_many(
     one_guide, one_target = batch.one(0, guide, target)
     check_target(one_target, objective)
     check_guide(one_guide, one_target)
-    check_support(keys[0], one_guide, one_target)
     if not (start is None or (isinstance(start, str) and start == "auto")):
         raise ValueError("start: fit_many takes 'auto' or None.")
     as_optimizer(optimizer, learning_rate, 1.0)  # refuse a bad rate before any work
@@ -111,16 +111,26 @@ def fit_many(
 
     # As in ``fit``, so that a run can be repeated alone with its key.
     parts = jax.vmap(lambda key: jax.random.split(key, 4))(keys)
-    results = begin_and_train(
-        parts[:, 0],
-        parts[:, 3],
-        target,
-        guide,
-        batch,
-        plan,
-        objective,
-        paths=0 if start is None else paths,
-    )
+    try:
+        with callback_failures():
+            check_support(keys[0], one_guide, one_target)
+            results = begin_and_train(
+                parts[:, 0],
+                parts[:, 3],
+                target,
+                guide,
+                batch,
+                plan,
+                objective,
+                paths=0 if start is None else paths,
+            )
+    except CallbackFailure as failure:
+        results = [
+            failed_start(own_target, own_guide, failure)
+            for own_guide, own_target in (
+                batch.one(i, guide, target) for i in range(batch.runs)
+            )
+        ]
     raise_if_failed(results, throw)
     return results
 

@@ -20,8 +20,9 @@ from softcvi.diagnostics import (
     summarise,
 )
 from softcvi.fitting._compare import flat_vectors, missed_mass, quality_of
+from softcvi.fitting._failure import CallbackFailure, callback_failures
 from softcvi.fitting._history import History
-from softcvi.posterior import ImportanceSample, Posterior
+from softcvi.posterior import ImportanceSample, Posterior, psis
 from softcvi.starts import StartReport
 
 # Parameters of a model with more numbers are counted in the summary.
@@ -97,7 +98,13 @@ class FitResult:
     @functools.cached_property
     def importance(self) -> ImportanceSample:
         """Fresh weighted draws behind the verdict and the summary."""
-        return fresh_importance(jax.random.key(_CHECK_SEED), self.posterior)
+        key = jax.random.key(_CHECK_SEED)
+        try:
+            with callback_failures():
+                return fresh_importance(key, self.posterior)
+        except CallbackFailure:
+            # The draws are the guide's, and not one of them has a usable weight.
+            return _without_density(key, self.posterior)
 
     @functools.cached_property
     def verdict(self) -> Verdict:
@@ -246,6 +253,17 @@ class FitResult:
         if not self.has_weights:
             return ""
         return f", log evidence {self.importance.log_evidence:.3f}"
+
+
+def _without_density(key: PRNGKeyArray, posterior: Posterior) -> ImportanceSample:
+    """Draws of the guide where the model cannot be evaluated."""
+    guide, keys = posterior.guide, jax.random.split(key, CHECK_DRAWS)
+    particles = jax.vmap(guide.sample)(keys)
+    log_q = np.asarray(jax.vmap(guide.log_prob)(particles), np.float64)
+    log_p = np.full(CHECK_DRAWS, -np.inf)
+    log_weights, khat = psis(log_p - log_q)
+    draws = posterior.sample(key, CHECK_DRAWS)
+    return ImportanceSample(draws, log_p, log_q, log_weights, khat, -np.inf, particles)
 
 
 def as_table(rows: list[dict[str, float | str]], max_rows: int = 20) -> list[str]:

@@ -4,12 +4,14 @@ import dataclasses
 from typing import Any
 
 import jax
+import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from softcvi.fitting._checks import explain_nothing_usable
 from softcvi.fitting._compare import is_worse, quality_of
 from softcvi.fitting._devices import Devices
 from softcvi.fitting._drive import Advance, Host, Outcome, drive
+from softcvi.fitting._failure import CallbackFailure, callback_failures, first_line
 from softcvi.fitting._history import History
 from softcvi.fitting._loop import advance_many, advance_one
 from softcvi.fitting._optimizer import as_optimizer
@@ -136,6 +138,33 @@ def raise_if_failed(results: list[FitResult], throw: bool) -> None:
         raise FitError(failed[0].message, failed[0]) from failed[0].error
 
 
+def failed_start(
+    target: AbstractTarget, guide: AbstractGuide, failure: CallbackFailure
+) -> FitResult:
+    """The result of a fit whose model failed before the first step.
+
+    Args:
+        target: The target.
+        guide: The guide as it was before.
+        failure: What the model raised.
+    """
+    none = np.zeros(0)
+    return FitResult(
+        posterior=Posterior(guide, target),
+        status="failed",
+        message=f"the model failed during the start: {first_line(failure)}",
+        history=History(none, none, none, none),
+        steps=0,
+        num_particles=0,
+        num_bad_densities=0,
+        num_skipped_steps=0,
+        seconds_start=0.0,
+        seconds_compile=0.0,
+        seconds_run=0.0,
+        error=failure,
+    )
+
+
 def _result(
     outcome: Outcome, first: LoopState, last: LoopState, run: Run, num_draws: int
 ) -> FitResult:
@@ -189,7 +218,11 @@ def _better(start: Posterior, end: Posterior, num_draws: int) -> tuple[Posterior
         return end, ""
     draws = num_draws if target.has_gradient else min(num_draws, _FEW_DRAWS)
     key = jax.random.key(_COMPARE_SEED)
-    before, after = (quality_of(p.importance(key, draws)) for p in (start, end))
+    try:
+        with callback_failures():
+            before, after = (quality_of(p.importance(key, draws)) for p in (start, end))
+    except CallbackFailure as failure:
+        return end, f"; then the model failed: {first_line(failure)}"
     if not is_worse(after, before):
         return end, ""
     note = (

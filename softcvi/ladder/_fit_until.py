@@ -5,16 +5,18 @@ import time
 import jax
 from jaxtyping import PRNGKeyArray
 
-from softcvi.fitting import AbstractReporter, as_reporter
+from softcvi.fitting import AbstractReporter, FitError, as_reporter
 from softcvi.fitting._cache import cache_by_default
 from softcvi.fitting._checks import check_count, check_target, checked_key
+from softcvi.fitting._failure import CallbackFailure, callback_failures
+from softcvi.fitting._train import failed_start
 from softcvi.ladder._base import AbstractRung, Attempt, LadderState
 from softcvi.ladder._chains import Chains
 from softcvi.ladder._flow import Flow
 from softcvi.ladder._normal import AsPlaced, Simple
 from softcvi.ladder._result import LadderResult
 from softcvi.objectives import SoftCVI
-from softcvi.starts import Explore, InBestSpace, suggest
+from softcvi.starts import Explore, InBestSpace, NoStart, suggest
 from softcvi.targets import AbstractTarget
 
 DEFAULT_RUNGS: tuple[AbstractRung, ...] = (
@@ -82,7 +84,13 @@ def fit_until(
         raise ValueError("rungs: give at least one, e.g. softcvi.ladder.DEFAULT_RUNGS.")
     began = time.perf_counter()
     start_key, choice_key, rung_key = jax.random.split(key, 3)
-    report = InBestSpace(Explore()).find(start_key, target)
+    try:
+        with callback_failures():
+            report = InBestSpace(Explore()).find(start_key, target)
+    except CallbackFailure as failure:
+        [choice, *_] = suggest(choice_key, NoStart().find(start_key, target))
+        result = failed_start(target, choice.make(), failure)
+        raise FitError(result.message, result) from failure
     state = LadderState(
         key=rung_key,
         target=report.target,
@@ -93,11 +101,11 @@ def fit_until(
         reporter=as_reporter(progress),
         ends=began + budget,
     )
-    result = LadderResult(state.attempts, report, time.perf_counter() - began)
+    answer = LadderResult(state.attempts, report, time.perf_counter() - began)
     _try_all(rungs, state)
     if all(attempt.answer is None for attempt in state.attempts):
         raise _nothing_reached(state.attempts)
-    return result
+    return answer
 
 
 def _try_all(rungs: tuple[AbstractRung, ...], state: LadderState) -> None:

@@ -132,7 +132,9 @@ def run_faults(
     store = Records(out)
     known = {_identity(r) for r in store.latest(*IDENTITY) if "message" not in r}
     todo = [task for task in faults.tasks() if _identity(task) not in known]
-    with tempfile.TemporaryDirectory(prefix="softcvi-faults-") as scratch:
+    with tempfile.TemporaryDirectory(
+        prefix="softcvi-faults-", ignore_cleanup_errors=True
+    ) as scratch:
         alone = [
             {"part": "alone", "case": name, "seed": 0, "count": 1}
             for name in dict.fromkeys(t["case"] for t in todo if t["case"] in PROGRAMS)
