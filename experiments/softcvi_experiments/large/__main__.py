@@ -11,6 +11,10 @@ One posterior, without the references::
 
     python -m softcvi_experiments.large --cases walk-150 --methods fit nuts
 
+Only the table, from what the folder has::
+
+    python -m softcvi_experiments.large --cases --out results/large
+
 Without Git, name the commit in ``SOFTCVI_COMMIT``. The command continues where it was
 interrupted; ``--limit`` stops it after so many seconds. It needs NumPyro.
 """
@@ -31,7 +35,9 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--cases", nargs="+", choices=list(CASES), default=list(CASES))
+    add(
+        "--cases", nargs="*", metavar="CASE", default=list(CASES), help=", ".join(CASES)
+    )
     add("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
     add("--keys", nargs="+", type=int, default=[0], help="runs on each posterior")
     add("--pairs", type=int, default=4, help="pairs of chains of each reference")

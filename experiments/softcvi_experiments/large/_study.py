@@ -42,6 +42,9 @@ class Study:
 
     def tasks(self) -> list[dict[str, Any]]:
         """Every run, in the order of the methods as given."""
+        unknown = set(self.cases) - set(CASES)
+        if unknown:
+            raise ValueError(f"cases: no {sorted(unknown)}; there are {list(CASES)}.")
         return [
             {"case": case, "method": method, "key": key, "small": self.small}
             for method in self.methods
