@@ -22,6 +22,8 @@ from softcvi.objectives._particles import Particles, draw_particles, draw_sets
 from softcvi.objectives._proposals import AbstractProposal
 from softcvi.targets import AbstractTarget
 
+_LARGEST, _SMALLEST = 64, 2
+
 Value = Callable[[Particles, bool | Array], tuple[Scalar, StepInfo]]
 
 
@@ -162,8 +164,8 @@ class RandomBlocks(AbstractMaskedBlocks):
 class AdaptiveBlocks(AbstractMaskedBlocks):
     """Blocks of several sizes, of which those count whose labels are not degenerate.
 
-    The sets of a step come in pairs, one pair for each size from the whole particle
-    down to a single number. A set counts if its *partner*, drawn independently, has a
+    The sets of a step come in pairs, one pair for each size from 64 numbers (or the
+    whole particle, if it has fewer) down to two. A set counts if its *partner*, drawn independently, has a
     label ESS above a share of K, so that no set is chosen for its own draws; where
     none does, the smallest blocks count. No number is carried from step to step.
 
@@ -174,7 +176,7 @@ class AdaptiveBlocks(AbstractMaskedBlocks):
     Example:
         >>> import softcvi
         >>> softcvi.objectives.AdaptiveBlocks().sizes(1600).tolist()
-        [1600, 137, 12, 1]
+        [64, 20, 6, 2]
     """
 
     sets: int = eqx.field(static=True, default=8)
@@ -186,8 +188,11 @@ class AdaptiveBlocks(AbstractMaskedBlocks):
             raise ValueError(f"sets: must be even and at least 4; got {self.sets}.")
 
     def sizes(self, num_noise: int) -> np.ndarray:
-        """The sizes of the blocks, from all of the noise down to one number."""
-        grid = num_noise ** np.linspace(1.0, 0.0, self.sets // 2)
+        """The sizes of the blocks, the largest first."""
+        # Larger blocks have degenerate labels wherever blocks are needed, and smaller
+        # ones teach little: sets of either are evaluated for nothing.
+        largest = min(num_noise, _LARGEST)
+        grid = np.geomspace(largest, min(largest, _SMALLEST), self.sets // 2)
         return np.rint(grid).astype(int)
 
     def masks(self, key, guide, num_noise):

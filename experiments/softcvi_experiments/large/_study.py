@@ -11,6 +11,7 @@ from softcvi_experiments.children import ChildError, environment, run_tasks
 from softcvi_experiments.large._cases import CASES, get_case
 from softcvi_experiments.large._methods import METHODS
 from softcvi_experiments.large._moments import Moments
+from softcvi_experiments.large._posterior import LargePosterior
 from softcvi_experiments.large._table import describe, study_page
 from softcvi_experiments.store import DrawStore, Record, Records
 
@@ -126,36 +127,57 @@ def _task_of(record: Record) -> tuple:
 
 
 def _scores(store: Records, moments: DrawStore) -> list[Record]:
-    """Every run with its distance from the right answer, where that is known."""
-    runs = [r for r in store.latest(*_IDENTITY) if r["kind"] == "run"]
+    """Every run with its distance from the right answer, where that is known.
+
+    Files of moments are not part of the repository: without them the scores are those
+    that the records have.
+    """
+    latest = store.latest(*_IDENTITY)
+    runs = [r for r in latest if r["kind"] == "run"]
+    known = {_run_of(r): r for r in latest if r["kind"] == "score"}
+    found = {_run_of(r): moments.get(_named(r)) for r in runs if r["status"] == "ok"}
     scores = []
     for case, small in dict.fromkeys((r["case"], r["small"]) for r in runs):
         of_case = [r for r in runs if (r["case"], r["small"]) == (case, small)]
         posterior = get_case(case, small=small)
-        bounds, right, evidence = posterior.bounds, None, posterior.log_evidence
-        references = [
-            r for r in of_case if r["method"] == "reference" and r["status"] == "ok"
-        ]
-        if posterior.mean is not None:
-            assert posterior.sd is not None
-            right = Moments(posterior.mean, posterior.sd, np.inf)
-        elif references:
-            right = Moments.joined(_stored(moments, r) for r in references)
-            found = [r["log_evidence"] for r in references if r.get("log_evidence")]
-            if found:
-                evidence = float(np.mean(found))
+        right, evidence = _right_answer(posterior, of_case, found)
         for run in of_case:
-            score = {**run, "kind": "score", "bounds": dataclasses.asdict(bounds)}
-            score["right_log_evidence"] = evidence
-            score["answer"] = "exact" if posterior.mean is not None else "long chains"
-            if right is not None and run["status"] == "ok":
-                score |= _stored(moments, run).compare(right, bounds)
+            arrays = found.get(_run_of(run))
+            if (right is None or arrays is None) and _run_of(run) in known:
+                scores.append(known[_run_of(run)])
+                continue
+            score = {
+                **run,
+                "kind": "score",
+                "bounds": dataclasses.asdict(posterior.bounds),
+                "right_log_evidence": evidence,
+                "answer": "long chains" if posterior.mean is None else "exact",
+            }
+            if right is not None and arrays is not None:
+                found_moments = Moments.from_arrays(arrays)
+                score |= found_moments.compare(right, posterior.bounds)
             scores.append(score)
     return scores
 
 
-def _stored(moments: DrawStore, run: Record) -> Moments:
-    named = {name: run[name] for name in ("case", "key", "small", "method")}
-    arrays = moments.get(named)
-    assert arrays is not None  # the worker writes them before it answers
-    return Moments.from_arrays(arrays)
+def _right_answer(
+    posterior: LargePosterior, runs: list[Record], found: dict[tuple, Any]
+) -> tuple[Moments | None, float | None]:
+    """Exact moments and log evidence, or those of the reference's chains."""
+    if posterior.mean is not None:
+        assert posterior.sd is not None
+        return Moments(posterior.mean, posterior.sd, np.inf), posterior.log_evidence
+    chains = [r for r in runs if r["method"] == "reference" and found.get(_run_of(r))]
+    if not chains:
+        return None, None
+    right = Moments.joined(Moments.from_arrays(found[_run_of(r)]) for r in chains)
+    evidence = [r["log_evidence"] for r in chains if r.get("log_evidence")]
+    return right, float(np.mean(evidence)) if evidence else None
+
+
+def _named(run: Record) -> dict[str, Any]:
+    return {name: run[name] for name in ("case", "key", "small", "method")}
+
+
+def _run_of(run: Record) -> tuple:
+    return tuple(_named(run).values())

@@ -62,7 +62,7 @@ def study_page(scores: list[Record]) -> str:
     Args:
         scores: One for each run.
     """
-    parts = ["# Hundreds and thousands of parameters", ""]
+    parts: list[str] = []
     by_case: dict[str, list[Record]] = defaultdict(list)
     for score in scores:
         by_case[score["case"]].append(score)
