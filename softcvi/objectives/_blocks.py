@@ -165,9 +165,10 @@ class AdaptiveBlocks(AbstractMaskedBlocks):
     """Blocks of several sizes, of which those count whose labels are not degenerate.
 
     The sets of a step come in pairs, one pair for each size from 64 numbers (or the
-    whole particle, if it has fewer) down to two. A set counts if its *partner*, drawn independently, has a
-    label ESS above a share of K, so that no set is chosen for its own draws; where
-    none does, the smallest blocks count. No number is carried from step to step.
+    whole particle, if it has fewer) down to two. A set counts if its *partner*, drawn
+    independently, has a label ESS above a share of K, so that no set is chosen for its
+    own draws; where none does, the smallest blocks count. No number is carried from
+    step to step.
 
     Args:
         sets: Sets of K particles per step, an even number.
