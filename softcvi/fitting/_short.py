@@ -34,7 +34,9 @@ def enough_steps(
     Returns:
         Number of steps, and a reason; empty where all of them are needed.
     """
-    if steps <= _FEW:
+    # All data at once can be far more than the steps would read.
+    by_parts = target.draw_data(jax.random.key(0)) is not None
+    if steps <= _FEW or by_parts or not target.has_gradient:
         return steps, ""
     sample = Posterior(guide, target).importance(jax.random.key(_SEED), _DRAWS)
     share = sample.ess / _DRAWS
