@@ -10,7 +10,6 @@ Nothing outside the local ``double_precision`` context is changed.
 """
 
 import contextlib
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -22,12 +21,8 @@ from jax.extend import core
 from jaxtyping import Array, Float
 
 from softcvi._compile import enable_x64
+from softcvi.starts._widen import evaluate_widened, inner_programs
 from softcvi.targets import AbstractTarget
-
-_WIDER = {
-    np.dtype(np.float32): np.dtype(np.float64),
-    np.dtype(np.complex64): np.dtype(np.complex128),
-}
 
 
 def double_precision(enabled: bool = True) -> Any:
@@ -103,7 +98,7 @@ class Density(eqx.Module):
         likes = [jax.ShapeDtypeStruct(x.shape, self._own_dtype) for x in points]
         with double_precision(False):
             program, shape = jax.make_jaxpr(function, return_shape=True)(*likes)
-        outputs = _evaluate(program.jaxpr, program.consts, *points)
+        outputs = evaluate_widened(program.jaxpr, program.consts, *points)
         return jax.tree_util.tree_unflatten(
             jax.tree_util.tree_structure(shape), outputs
         )
@@ -137,7 +132,7 @@ def _is_double(density: Density) -> bool:
         point = jax.ShapeDtypeStruct((target.structure.size,), np.float64)
         try:
             out = eqx.filter_eval_shape(function, point)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, LookupError, NotImplementedError):
             return False
     return all(leaf.dtype == np.float64 for leaf in jax.tree_util.tree_leaves(out))
 
@@ -147,154 +142,6 @@ def _has_host_arrays(jaxpr: Any, consts: Any) -> bool:
     values = list(consts)
     for equation in jaxpr.eqns:
         values += [v.val for v in equation.invars if isinstance(v, core.Literal)]
-        if any(_has_host_arrays(*inner) for inner in _inner_programs(equation)):
+        if any(_has_host_arrays(*inner) for inner in inner_programs(equation)):
             return True
     return any(np.ndim(v) > 0 and not isinstance(v, jax.Array) for v in values)
-
-
-def _inner_programs(equation: Any) -> list[tuple[Any, Any]]:
-    leaves = jax.tree_util.tree_leaves(
-        list(equation.params.values()), is_leaf=lambda p: _as_program(p) is not None
-    )
-    return [p for p in map(_as_program, leaves) if p is not None]
-
-
-class CannotWidenError(TypeError):
-    """A program has a part that is tied to single precision."""
-
-
-def _evaluate(jaxpr: Any, consts: Any, *args: Array) -> list[Array]:
-    """Run a program with every 32-bit float taken for a 64-bit one."""
-    values: dict[Any, Any] = {}
-
-    def read(atom):
-        value = atom.val if isinstance(atom, core.Literal) else values[atom]
-        return _widened(value, atom.aval.dtype)
-
-    values.update(zip(jaxpr.constvars, consts, strict=True))
-    values.update(zip(jaxpr.invars, args, strict=True))
-    for equation in jaxpr.eqns:
-        inputs = [read(atom) for atom in equation.invars]
-        outputs = _RULES.get(equation.primitive.name, _by_default)(equation, inputs)
-        values.update(zip(equation.outvars, outputs, strict=True))
-    return [read(atom) for atom in jaxpr.outvars]
-
-
-def _widened(value: Any, dtype: Any) -> Any:
-    if jnp.issubdtype(dtype, jax.dtypes.extended):
-        return value
-    wider = _WIDER.get(np.dtype(dtype), dtype)
-    if isinstance(value, jax.Array):
-        return value if value.dtype == wider else value.astype(wider)
-    # A copy on the host, so that the compiler need not convert it: and a new one, as
-    # JAX remembers the array of the model itself in the precision of the fit.
-    return np.array(value, wider)
-
-
-def _by_default(equation: Any, inputs: list) -> list:
-    inner = _inner_programs(equation)
-    if len(inner) == 1 and len(inner[0][0].invars) == len(inputs):
-        return _evaluate(*inner[0], *inputs)
-    name = equation.primitive.name
-    if inner or "callback" in name:
-        raise CannotWidenError(f"{name} is tied to single precision.")
-    params = {k: _wider_parameter(p) for k, p in equation.params.items()}
-    outputs = equation.primitive.bind(*inputs, **params)
-    return list(outputs) if equation.primitive.multiple_results else [outputs]
-
-
-def _wider_parameter(parameter: Any) -> Any:
-    if isinstance(parameter, np.dtype | type(jnp.float32)) or (
-        isinstance(parameter, type) and issubclass(parameter, np.generic)
-    ):
-        return _WIDER.get(np.dtype(parameter), parameter)
-    return parameter
-
-
-def _as_program(parameter: Any) -> tuple[Any, Any] | None:
-    if isinstance(parameter, core.ClosedJaxpr):
-        return parameter.jaxpr, parameter.consts
-    return (parameter, ()) if isinstance(parameter, core.Jaxpr) else None
-
-
-def _scan(equation: Any, inputs: list) -> list:
-    p = equation.params
-    num_consts, num_carry = p["num_consts"], p["num_carry"]
-    run = functools.partial(_evaluate, p["jaxpr"].jaxpr, p["jaxpr"].consts)
-    consts, rest = inputs[:num_consts], inputs[num_consts:]
-
-    def body(carry, xs):
-        outputs = run(*consts, *carry, *xs)
-        return outputs[:num_carry], outputs[num_carry:]
-
-    carry, ys = jax.lax.scan(
-        body,
-        [jnp.asarray(value) for value in rest[:num_carry]],
-        [jnp.asarray(value) for value in rest[num_carry:]],
-        length=p["length"],
-        reverse=p["reverse"],
-        unroll=p["unroll"],
-    )
-    return [*carry, *ys]
-
-
-def _while(equation: Any, inputs: list) -> list:
-    p = equation.params
-    num_test, num_body = p["cond_nconsts"], p["body_nconsts"]
-    test_consts = inputs[:num_test]
-    body_consts = inputs[num_test : num_test + num_body]
-    test, body = (
-        functools.partial(_evaluate, p[name].jaxpr, p[name].consts)
-        for name in ("cond_jaxpr", "body_jaxpr")
-    )
-    return jax.lax.while_loop(
-        lambda carry: test(*test_consts, *carry)[0],
-        lambda carry: body(*body_consts, *carry),
-        [jnp.asarray(value) for value in inputs[num_test + num_body :]],
-    )
-
-
-def _cond(equation: Any, inputs: list) -> list:
-    branches = [
-        functools.partial(_evaluate, branch.jaxpr, branch.consts)
-        for branch in equation.params["branches"]
-    ]
-    return jax.lax.switch(inputs[0], branches, *inputs[1:])
-
-
-def _bitcast(equation: Any, inputs: list) -> list:
-    # Bits of a float mean something in its own width only.
-    narrow = inputs[0]
-    if np.dtype(jnp.result_type(narrow)) in _WIDER.values():
-        narrow = jnp.asarray(narrow).astype(equation.invars[0].aval.dtype)
-    return [equation.primitive.bind(narrow, **equation.params)]
-
-
-def _scatter(way: Callable, equation: Any, inputs: list) -> list:
-    names = ("dimension_numbers", "indices_are_sorted", "unique_indices", "mode")
-    return [way(*inputs, **{name: equation.params[name] for name in names})]
-
-
-def _linear_solve(equation: Any, inputs: list) -> list:
-    lengths, programs = equation.params["const_lengths"], equation.params["jaxprs"]
-    begin = lengths.matvec + lengths.vecmat
-    consts = inputs[begin : begin + lengths.solve]
-    right = inputs[sum(lengths) :]
-    return _evaluate(programs.solve.jaxpr, programs.solve.consts, *consts, *right)
-
-
-_SCATTERS: dict[str, Callable] = {
-    "scatter": jax.lax.scatter,
-    "scatter-add": jax.lax.scatter_add,
-    "scatter-mul": jax.lax.scatter_mul,
-    "scatter-min": jax.lax.scatter_min,
-    "scatter-max": jax.lax.scatter_max,
-}
-_RULES: dict[str, Callable] = {
-    "scan": _scan,
-    "while": _while,
-    "cond": _cond,
-    "bitcast_convert_type": _bitcast,
-    "custom_linear_solve": _linear_solve,
-    **{name: functools.partial(_scatter, way) for name, way in _SCATTERS.items()},
-}

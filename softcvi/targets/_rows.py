@@ -89,7 +89,12 @@ class DataTarget(AbstractTarget):
         self.log_likelihood = log_likelihood
         self.num_rows = num_rows(data)
         self.is_spread = devices is not None
-        self.data = data if devices is None else _spread(data, devices)
+        # On the device once, not with every call.
+        self.data = (
+            jax.tree_util.tree_map(jnp.asarray, data)
+            if devices is None
+            else _spread(data, devices)
+        )
         self.reference = reference
         self.space = ModelSpace() if space is None else space
         self.structure = as_structure(like)
