@@ -1,5 +1,6 @@
 """The compiled loop: everything between two looks of the host at a fit."""
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -55,21 +56,13 @@ def advance_many(
     state: LoopState, start: Array, stop: Array, run: Run, batch: Batch
 ) -> LoopState:
     """Compiled ``advance`` over a leading axis of fits; shared data is not copied."""
-    shared: Any = None
-    axes = Run(
-        key=0,
-        static=batch.axes(),
-        template=batch.axes(),
-        objective=shared,
-        optimizer=shared,
-        total_steps=shared,
-        startup_steps=shared,
-        record_every=shared,
-        has_startup=run.has_startup,
-    )
-    return eqx.filter_vmap(advance, in_axes=(eqx.if_array(0), None, None, axes))(
-        state, start, stop, run
-    )
+
+    def one(state: LoopState, own: dict[str, Any]) -> LoopState:
+        return advance(state, start, stop, dataclasses.replace(run, **own))
+
+    own = {"key": run.key, "static": run.static, "template": run.template}
+    axes = {"key": 0, "static": batch.axes(), "template": batch.axes()}
+    return eqx.filter_vmap(one, in_axes=(eqx.if_array(0), axes))(state, own)
 
 
 def one_step(state: LoopState, step: Int[Array, ""], run: Run) -> LoopState:

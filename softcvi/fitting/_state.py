@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import paramax
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, Int, PyTree, Shaped
 
 from softcvi.fitting._devices import Devices
 from softcvi.fitting._optimizer import AbstractOptimizer
@@ -60,7 +60,7 @@ class Run(eqx.Module):
         record_every: Steps that share one row of the history.
     """
 
-    key: PRNGKeyArray
+    key: Shaped[Array, "*runs"]
     static: PyTree
     template: PyTree
     objective: AbstractObjective
@@ -144,7 +144,7 @@ def taken(tree: PyTree, i: int) -> PyTree:
 
 
 def prepare(
-    key: PRNGKeyArray,
+    key: Shaped[Array, "*runs"],
     guide: AbstractGuide,
     target: AbstractTarget,
     objective: AbstractObjective,

@@ -5,7 +5,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, Shaped
 
 from softcvi.fitting._checks import explain_nothing_usable
 from softcvi.fitting._compare import is_worse, quality_of
@@ -51,7 +51,7 @@ class Plan:
 
 
 def train(
-    key: PRNGKeyArray,
+    key: Shaped[Array, "*runs"],
     target: AbstractTarget,
     guide: AbstractGuide,
     plan: Plan,

@@ -12,6 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from softcvi.starts._importance import LogDensity
@@ -207,8 +208,8 @@ def _joined(ends: Ends, pairs: list[tuple[int, int]], connected: np.ndarray) -> 
 
 
 def line(
-    a: Float[Array, " d"], b: Float[Array, " d"], points: int = _RIDGE_POINTS
-) -> Float[Array, "n d"]:
+    a: Float[ArrayLike, " d"], b: Float[ArrayLike, " d"], points: int = _RIDGE_POINTS
+) -> Float[Array | np.ndarray, "n d"]:
     """Evenly spaced points from one to the other."""
     return a + np.linspace(0.0, 1.0, points)[:, None] * (b - a)
 

@@ -155,7 +155,7 @@ def test_slcp_and_marginals_figures(tmp_path, monkeypatch):
         spline_flow, layers=1, width=4, knots=2, interval=(-3, 3), uniform_base=True
     )
     monkeypatch.setattr(
-        Slcp, "guide", lambda self, key: small_flow(key, {"theta": jnp.zeros(5)})
+        Slcp, "guide", lambda self, key: small_flow({"theta": jnp.zeros(5)}, key=key)
     )
     settings = Settings(steps=2)
     methods = ["softcvi-0"]
