@@ -21,7 +21,7 @@ PINS := pyproject.toml experiments/pyproject.toml constraints.txt constraints-3.
 help:
 	@echo 'make demo     fit two posteriors and write a report page (about a minute)'
 	@echo 'make test     all tests but the slow ones, within twelve minutes'
-	@echo 'make test-all all tests, docstring examples and executed pages (40 minutes)'
+	@echo 'make test-all these, the slow ones, docstring examples and executed pages'
 	@echo 'make test-oldest  core tests with the oldest versions that are allowed'
 	@echo 'make install  .venv with every extra'
 	@echo 'make lint     ruff and mypy;  make format  lets ruff mend what it can'
@@ -31,8 +31,8 @@ help:
 demo: $(DEMO)
 	@$(BIN)/softcvi demo
 
-# Studies in small, compilers, executed pages and the examples of docstrings take far
-# longer than twelve minutes on two cores.
+# Studies in small, compilers, executed pages and the examples of docstrings would take
+# as long again.
 test: $(ALL)
 	@$(BIN)/python -m pytest -q -n $(WORKERS) -m 'not slow' tests $(PYTEST_ARGS)
 
