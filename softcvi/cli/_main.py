@@ -5,11 +5,12 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib.metadata import EntryPoint, entry_points, version
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from cyclopts import App, CycloptsError, Parameter
 
+import softcvi
 from softcvi.cli._common import Common
 from softcvi.cli._errors import (
     FAILURE,
@@ -62,7 +63,7 @@ def make_app() -> App:
         help="Bayesian inference by contrastive variational inference.",
         help_epilogue=_EPILOG,
         help_format="plaintext",
-        version=f"softcvi {version('softcvi')}",
+        version=f"softcvi {softcvi.__version__}",
         default_parameter=Parameter(negative=(), allow_repeating=True),
         result_action="return_value",
     )

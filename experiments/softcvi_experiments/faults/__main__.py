@@ -17,7 +17,7 @@ import argparse
 import os
 import sys
 
-from softcvi_experiments.faults._suite import PARTS, Faults, run_faults
+from softcvi_experiments.faults._suite import PARTS, PROGRAMS, Faults, run_faults
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -29,6 +29,7 @@ def _parser() -> argparse.ArgumentParser:
     small = Faults()
     add = parser.add_argument
     add("--parts", type=_words, default=PARTS, help=f"some of {','.join(PARTS)}")
+    add("--programs", type=_words, default=PROGRAMS, help="only these programs")
     add("--kills", type=int, default=small.kills, help="SIGKILLs of each program")
     add("--files", type=int, default=small.files, help="damaged files in all")
     add("--others", type=int, default=small.others, help="other faults per program")
@@ -50,8 +51,8 @@ def main() -> int:
     """Run the suite; the exit status is 1 if anything did not hold."""
     args = _parser().parse_args()
     faults = Faults(
-        args.parts, args.kills, args.files, args.others, args.steps, args.resumes,
-        args.seed,
+        args.parts, args.programs, args.kills, args.files, args.others, args.steps,
+        args.resumes, args.seed,
     )  # fmt: skip
     records = run_faults(
         faults,

@@ -34,6 +34,7 @@ class Faults:
 
     Attributes:
         parts: Some of ``PARTS``.
+        programs: Some of ``PROGRAMS``, for the parts that run programs.
         kills: SIGKILLs of each program.
         files: Damaged files in all.
         others: Faults of each other kind, for each program.
@@ -47,6 +48,7 @@ class Faults:
     """
 
     parts: Sequence[str] = PARTS
+    programs: Sequence[str] = PROGRAMS
     kills: int = 5
     files: int = 20_000
     others: int = 4
@@ -68,7 +70,9 @@ class Faults:
             "writers": _writers,
             "long": self._long,
         }
-        return [task for part in self.parts for task in made[part]()]
+        tasks = [task for part in self.parts for task in made[part]()]
+        left_out = set(PROGRAMS) - set(self.programs)
+        return [task for task in tasks if task["case"] not in left_out]
 
     def _files(self) -> list[dict[str, Any]]:
         shares = {name: 1.0 / cost for name, cost in _FORMATS.items()}
