@@ -7,6 +7,8 @@ import json
 import re
 from pathlib import Path
 
+from softcvi_experiments import faults
+from softcvi_experiments.store import Records
 from softcvi_experiments.tables import markdown_table
 from softcvi_experiments.tasks import PAPER_TASKS, get_task
 
@@ -19,6 +21,7 @@ PAGES = {
     "docs/speed.md": ("peers", "cold"),
     "docs/zoo.md": ("untouched",),
     "docs/verdict.md": ("verdict",),
+    "docs/reliability.md": ("faults", "damaged-files", "long-runs"),
 }
 # Models of the zoo's report half that were looked at while choosing defaults.
 _LOOKED_AT = {
@@ -45,6 +48,7 @@ def tables() -> dict[str, str]:
     return {
         "quality": _quality(), "steps": _steps(), "peers": _peers(), "cold": _cold(),
         "untouched": _untouched(), "verdict": _verdict(),
+        **_faults(),
     }  # fmt: skip
 
 
@@ -173,6 +177,15 @@ def _verdict() -> str:
     first = next(i for i, line in enumerate(lines) if line.startswith("|"))
     last = next(i for i in range(first, len(lines)) if not lines[i])
     return "\n".join(lines[first:last])
+
+
+def _faults() -> dict[str, str]:
+    records = Records(_RESULTS / "faults").latest(*faults.IDENTITY)
+    return {
+        "faults": f"{faults.made(records)}\n\n{faults.faults_table(records)}",
+        "damaged-files": faults.files_table(records),
+        "long-runs": faults.long_table(records),
+    }
 
 
 def _parts(name: str) -> dict:

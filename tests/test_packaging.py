@@ -277,3 +277,11 @@ def test_the_version_is_the_same_everywhere():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     citation = (ROOT / "CITATION.cff").read_text()
     assert f"\nversion: {project['version']}\n" in citation
+
+
+def test_checksums_are_those_of_the_pinned_versions():
+    text = (ROOT / ".github" / "requirements-3.11.txt").read_text()
+    hashed = re.findall(r"^([a-z0-9-]+==\S+) --hash=sha256:[0-9a-f]{64}$", text, re.M)
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pins = [line.split(";")[0].strip() for line in lines if line[:1].isalnum()]
+    assert sorted(hashed) == sorted(re.sub(r"[_.](?=.*==)", "-", p) for p in pins)

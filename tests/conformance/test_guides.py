@@ -9,8 +9,8 @@ import numpy as np
 import paramax
 import pytest
 
-from softcvi import DensityTarget, guides
-from softcvi.targets import Structure
+from softcvi import DensityTarget, Posterior, guides, load
+from softcvi.targets import ModelSpace, Structure
 
 
 def sites(dtype):
@@ -92,6 +92,19 @@ def test_builders_fit_the_particle(build):
     assert Structure(like(np.float32)).difference(guide.structure) is None
     assert 0 < guide.suggested_rate < 0.1
     assert guide.covers_reals
+
+
+@pytest.mark.parametrize("cls", CASES, ids=lambda cls: cls.__name__)
+def test_every_guide_comes_back_from_a_file(cls, tmp_path):
+    posterior = Posterior(CASES[cls](np.float32), space=ModelSpace())
+    posterior.save(tmp_path / "fit.softcvi")
+    again = load(tmp_path / "fit.softcvi").guide
+    assert isinstance(again, cls)
+    pairs = [
+        jax.tree.leaves(eqx.filter(guide, eqx.is_array))
+        for guide in (posterior.guide, again)
+    ]
+    assert all(np.array_equal(a, b) for a, b in zip(*pairs, strict=True))
 
 
 def test_mixed_needs_the_number_of_values():
