@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -34,6 +35,28 @@ def test_every_file_is_in_the_study():
 def test_an_unknown_program_is_named():
     with pytest.raises(ValueError, match="unknown program 'lda'"):
         stan.target("lda")
+
+
+def test_the_page_is_that_of_its_records():
+    from softcvi_experiments.stan._compare import IDENTITY
+    from softcvi_experiments.store import Records
+
+    folder = Path(__file__).parents[2] / "results" / "stan"
+    records = Records(folder).latest(*IDENTITY)
+    assert records
+    assert (folder / "stan.md").read_text() == stan.page(records)
+
+
+def test_the_page_counts_what_is_right_and_what_is_wrong():
+    sound = {"method": "fit", "seed": 0, "dimension": 2, "seconds": 3.0, "sound": True}
+    figures = {"mean_off": 0.2, "sd_low": 1.0, "sd_high": 1.0}
+    wrong = {**sound, **figures, "program": "a", "trusted": True, "right": False}
+    doubtful = {**wrong, "program": "b", "sound": False}
+    failed = {"program": "c", "method": "fit", "seed": 0, "error": "ValueError: no"}
+    page = stan.page([wrong, doubtful, failed])
+    assert "right and trusted on 0 of 2 programs; trusted but wrong on 1." in page
+    assert "| b (NUTS in doubt) |" in page
+    assert "failed" in page
 
 
 def read_zipped(path):

@@ -135,7 +135,7 @@ def nuts(
         lambda z: -target.log_density(to_particle(z)),
         jnp.asarray(whitened),
         lambda z: {
-            **target.describe(to_particle(z)),
+            **target.describe(target.space.to_model(to_particle(z))),
             _LOG_DENSITY: target.log_density(to_particle(z)),
         },
         warmup=warmup,
@@ -164,7 +164,9 @@ def _local_maxima(target: StanTarget, key: PRNGKeyArray, count: int) -> np.ndarr
         ).x
         for x in points
     ]
-    return np.reshape(found, (-1, points.shape[1]))
+    ends = jnp.reshape(jnp.asarray(found), (-1, points.shape[1]))
+    back = jax.vmap(lambda x: target.space.from_model_and_log_det(x)[0])
+    return np.asarray(back({"unconstrained": ends})["unconstrained"])
 
 
 def _without_negligible(chains: Chains, size: int) -> Chains:

@@ -29,6 +29,7 @@ _FLAGS = (
     "-D_GLIBCXX_USE_CXX11_ABI=0",
 )
 _LIBRARIES = ("sundials_cvodes", "sundials_idas", "sundials_kinsol")
+_HEADER = "stan/model/model_header.hpp"
 _LEVELS = {True: "-O2", False: "-O0"}
 
 
@@ -46,13 +47,21 @@ def cache_folder() -> Path:
     return Path(platformdirs.user_cache_dir("softcvi", appauthor=False)) / "stan"
 
 
-def build(cpp: str, name: str, *, optimize: bool = True, progress: bool = True) -> Path:
+def build(
+    cpp: str,
+    name: str,
+    *,
+    optimize: bool = True,
+    precompile: bool = False,
+    progress: bool = True,
+) -> Path:
     """The shared library of a program, from the cache or compiled now.
 
     Args:
         cpp: What stanc wrote for the program.
         name: Name of the program, for messages.
         optimize: Let the C++ compiler optimise.
+        precompile: Compile Stan's headers once for all programs.
         progress: Say on standard error that a compilation takes place.
 
     Raises:
@@ -61,7 +70,7 @@ def build(cpp: str, name: str, *, optimize: bool = True, progress: bool = True) 
     filelock = require("filelock", "stan")
     compiler = _compiler()
     level = _LEVELS[optimize]
-    library = cache_folder() / f"{_digest(compiler, level, cpp)}.so"
+    library = cache_folder() / f"{_digest(compiler, level, cpp, _shim_text())}.so"
     if library.is_file():
         return library
     library.parent.mkdir(parents=True, exist_ok=True)
@@ -72,23 +81,61 @@ def build(cpp: str, name: str, *, optimize: bool = True, progress: bool = True) 
         if progress:
             _say(f"Compiling {name} (about half a minute; kept in {library.parent})")
         began = time.perf_counter()
-        _compile(compiler, level, cpp, library)
+        headers = [precompiled_header(compiler, level, progress)] if precompile else []
+        _compile(compiler, level, cpp, library, headers)
         if progress:
             _say(f"Compiled {name} in {time.perf_counter() - began:.0f} s")
     return library
 
 
-def _compile(compiler: str, level: str, cpp: str, library: Path) -> None:
+def precompiled_header(compiler: str, level: str, progress: bool) -> Path:
+    """A folder in which g++ finds Stan's headers compiled, made if need be.
+
+    Args:
+        compiler: The compiler, which must be g++.
+        level: Its flag of optimisation: a header serves one level alone.
+        progress: Say on standard error that a compilation takes place.
+
+    Raises:
+        RuntimeError: If the compiler is another one.
+    """
+    filelock = require("filelock", "stan")
+    if "Free Software Foundation" not in _said_version(compiler):
+        raise RuntimeError(
+            f"precompile: {compiler} is not g++, the only compiler it works with. "
+            "Leave it out, or name g++ in the environment variable CXX."
+        )
+    folder = cache_folder() / f"header-{_digest(compiler, level)}"
+    header = folder / f"{_HEADER}.gch"
+    header.parent.mkdir(parents=True, exist_ok=True)
+    with filelock.FileLock(f"{folder}.lock"):
+        if header.is_file():
+            return folder
+        if progress:
+            _say(f"Compiling Stan's headers (a minute, 800 MB in {folder.parent})")
+        with tempfile.TemporaryDirectory(dir=folder, prefix="build-") as temporary:
+            source, made = Path(temporary) / "all.hpp", Path(temporary) / "all.gch"
+            source.write_text(f"#include <{_HEADER}>\n")
+            command = [compiler, *_FLAGS, level, *_includes(), "-x", "c++-header"]
+            _finish(_start([*command, str(source), "-o", str(made)]))
+            os.replace(made, header)
+    return folder
+
+
+def _compile(
+    compiler: str, level: str, cpp: str, library: Path, headers: list[Path]
+) -> None:
+    includes = [*(f"-I{folder}" for folder in headers), *_includes()]
     with tempfile.TemporaryDirectory(dir=library.parent, prefix="build-") as temporary:
         folder = Path(temporary)
         source, model = folder / "model.cpp", folder / "model.o"
         source.write_text(cpp)
         wanted = [(source, model, level)]
-        shim = library.parent / f"shim-{_digest(compiler, _SHIM.read_text())}.o"
+        shim = library.parent / f"shim-{_digest(compiler, _shim_text())}.o"
         if not shim.is_file():
             wanted.append((_SHIM, folder / "shim.o", "-O1"))
         running = [
-            _start([compiler, *_FLAGS, o, *_includes(), "-c", str(s), "-o", str(out)])
+            _start([compiler, *_FLAGS, o, *includes, "-c", str(s), "-o", str(out)])
             for s, out, o in wanted
         ]
         for process in running:
@@ -146,15 +193,21 @@ def _compiler() -> str:
     )
 
 
+def _shim_text() -> str:
+    return _SHIM.read_text()
+
+
+def _said_version(compiler: str) -> str:
+    return subprocess.run(
+        [compiler, "--version"], capture_output=True, text=True, check=False
+    ).stdout
+
+
 def _digest(compiler: str, *texts: str) -> str:
     """A name that changes with everything the result depends on."""
-    asked = subprocess.run(
-        [compiler, "--version"], capture_output=True, text=True, check=False
-    )
     parts = (
         *texts,
-        _SHIM.read_text(),
-        asked.stdout,
+        _said_version(compiler),
         " ".join(_FLAGS),
         httpstan_version(),
         str(_httpstan()),

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Scalar
 
+from softcvi.adapters.stan._decentre import Standardised
 from softcvi.adapters.stan._host_call import host_call
 from softcvi.adapters.stan._program import AbstractProgram, Layout
 from softcvi.adapters.stan._rounding import exact
@@ -16,34 +17,58 @@ UNCONSTRAINED = "unconstrained"
 
 
 class StanSpace(AbstractSpace):
-    """The unconstrained vector of a Stan program, on which all densities are given.
+    """The unconstrained vector of a Stan program, parts of it standardised.
 
-    Draws have the program's own names; ``from_model_and_log_det`` takes these too, so
-    that a point of the model can be a start. Its log Jacobian is zero, because log
-    densities of a Stan program are those of the unconstrained vector.
+    What is called the model's coordinates here is Stan's unconstrained vector, on which
+    all densities are given. Draws have the program's own names;
+    ``from_model_and_log_det`` takes these too, so that a point of the model can be a
+    start.
 
     Args:
         program: The program.
         types: Types of its parameters by name, as far as they are known.
+        standardised: Parameters that are fitted in standardised coordinates.
     """
 
     program: AbstractProgram = eqx.field(static=True)
     layout: Layout = eqx.field(static=True)
     types: Any = eqx.field(static=True)
+    standardised: tuple[Standardised, ...] = eqx.field(static=True)
 
-    def __init__(self, program: AbstractProgram, types: dict[str, str]):
+    def __init__(
+        self,
+        program: AbstractProgram,
+        types: dict[str, str],
+        standardised: tuple[Standardised, ...] = (),
+    ):
         self.program = program
         self.layout = Layout(program.names[0])
         self.types = tuple(types.items())
+        self.standardised = standardised
+
+    @property
+    def decentred(self) -> tuple[str, ...]:
+        """Names of the parameters that are fitted in standardised coordinates."""
+        return tuple(each.name for each in self.standardised)
 
     def to_model_and_log_det(self, u: dict) -> tuple[dict, Scalar]:
-        return u, jnp.zeros(())
+        vector, total = u[UNCONSTRAINED], jnp.zeros(())
+        # No location or scale is standardised itself, so that the order is free.
+        for each in self.standardised:
+            vector, log_det = each.forward(vector)
+            total = total + log_det
+        return {UNCONSTRAINED: vector}, total
 
     def from_model_and_log_det(self, x: dict) -> tuple[dict, Scalar]:
         if UNCONSTRAINED in x:
-            return {UNCONSTRAINED: x[UNCONSTRAINED]}, jnp.zeros(())
-        (u,) = host_call(self._back, ((self.program.size,),), self.flat(x))
-        return {UNCONSTRAINED: u}, jnp.zeros(())
+            vector = x[UNCONSTRAINED]
+        else:
+            (vector,) = host_call(self._back, ((self.program.size,),), self.flat(x))
+        total = jnp.zeros(())
+        for each in self.standardised:
+            vector, log_det = each.inverse(vector)
+            total = total + log_det
+        return {UNCONSTRAINED: vector}, total
 
     def flat(self, x: dict[str, Array]) -> Array:
         """The parameters of one draw as a vector, in the program's order."""
@@ -68,4 +93,4 @@ class StanSpace(AbstractSpace):
         return (out.reshape(*x.shape[:-1], -1),)
 
     def stored(self) -> AbstractSpace:
-        return SpaceOfModel()
+        return SpaceOfModel(self.decentred)

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from softcvi.adapters.stan._decentre import Hierarchy, hierarchies
 from softcvi.adapters.stan._new_syntax import newer_features
 from softcvi.adapters.stan._old_syntax import modernised
 from softcvi.adapters.stan._rounding import parameter_types
@@ -34,7 +35,13 @@ class Input(NamedTuple):
 
 
 class Translation(NamedTuple):
-    """What stanc makes of a program: C++, the data it declares, its parameters' types.
+    """What stanc makes of a program, and what its text says of its parameters.
+
+    Attributes:
+        cpp: The program in C++.
+        inputs: The data that it declares.
+        types: Types of its parameters.
+        hierarchies: Parameters whose scale is a parameter.
 
     Example:
         >>> Translation("int main;", {"N": Input("int", 0)}, {}).inputs["N"].type
@@ -44,6 +51,7 @@ class Translation(NamedTuple):
     cpp: str
     inputs: dict[str, Input]
     types: dict[str, str]
+    hierarchies: tuple[Hierarchy, ...] = ()
 
 
 def httpstan_folder() -> Path | None:
@@ -82,7 +90,12 @@ def translate(source: Source) -> Translation:
     info = json.loads(_run(source, "--info").stdout)
     inputs = {name: _input(facts) for name, facts in info["inputs"].items()}
     canonical = _run(source, "--print-canonical").stdout
-    return Translation(counted(first.stdout), inputs, parameter_types(canonical))
+    return Translation(
+        counted(first.stdout),
+        inputs,
+        parameter_types(canonical),
+        hierarchies(canonical),
+    )
 
 
 def _input(facts: dict[str, Any]) -> Input:

@@ -11,11 +11,15 @@ from jaxtyping import Array, PRNGKeyArray, Scalar
 
 from softcvi.adapters._model_target import AbstractModelTarget
 from softcvi.adapters.stan._callbacks import log_density_of
+from softcvi.adapters.stan._decentre import Standardised
 from softcvi.adapters.stan._groups import Groups, classify
 from softcvi.adapters.stan._host_call import host_call
 from softcvi.adapters.stan._program import AbstractProgram, Layout, Shapes
 from softcvi.adapters.stan._space import UNCONSTRAINED, StanSpace
-from softcvi.targets import Structure
+from softcvi.targets import AbstractSpace, SpaceOfModel, Structure
+
+# As for NumPyro models: below, the data rather than the prior determine a parameter.
+_INFORMED_SPREAD = 0.5
 
 
 class StanTarget(AbstractModelTarget):
@@ -33,6 +37,8 @@ class StanTarget(AbstractModelTarget):
         types: Types of the parameters in the program, which help to go back from
             draws in single precision.
         seed: Seed of random generated quantities. They depend on it and on the draw.
+        standardised: Parameters to fit in standardised coordinates, until the data
+            prove to say more about them than their prior.
 
     Example:
         >>> import jax.numpy as jnp
@@ -74,6 +80,7 @@ class StanTarget(AbstractModelTarget):
         *,
         types: Mapping[str, str] | None = None,
         seed: int = 0,
+        standardised: tuple[Standardised, ...] = (),
     ):
         parameters, transformed, generated = program.names
         self.program = program
@@ -84,7 +91,7 @@ class StanTarget(AbstractModelTarget):
         self.seed = seed
         self.value = log_density_of(program)
         self.structure = Structure({UNCONSTRAINED: jnp.zeros(program.size)})
-        self.space = StanSpace(program, dict(types or {}))
+        self.space = StanSpace(program, dict(types or {}), standardised)
         self.has_gradient = True
 
     @property
@@ -100,7 +107,33 @@ class StanTarget(AbstractModelTarget):
         return self.program.rejections
 
     def log_density(self, particle: dict, data: Any = None) -> Scalar:
-        return self.value(particle[UNCONSTRAINED])
+        x, log_det = self.space.to_model_and_log_det(particle)
+        return self.value(x[UNCONSTRAINED]) + log_det
+
+    def recentred(self, spread: dict[str, Array]) -> "StanTarget | None":
+        widths = np.asarray(spread[UNCONSTRAINED])
+        kept = tuple(
+            each.name
+            for each in self.space.standardised
+            if np.exp(np.mean(np.log(widths[list(each.positions)]))) > _INFORMED_SPREAD
+        )
+        return None if kept == self.space.decentred else self._in_coordinates(kept)
+
+    def in_space(self, space: AbstractSpace) -> "StanTarget":
+        if isinstance(space, SpaceOfModel):
+            return self._in_coordinates(space.decentred)
+        return self
+
+    def _in_coordinates(self, decentred: tuple[str, ...]) -> "StanTarget":
+        return StanTarget(
+            self.program,
+            self.data.values,
+            types=dict(self.space.types),
+            seed=self.seed,
+            standardised=tuple(
+                each for each in self.space.standardised if each.name in decentred
+            ),
+        )
 
     def describe(self, x: dict) -> dict[str, Array]:
         vector = jnp.asarray(x[UNCONSTRAINED])

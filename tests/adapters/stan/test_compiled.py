@@ -1,6 +1,7 @@
 """One program with everything in it, compiled: the C interface and the cache."""
 
 import multiprocessing
+import shutil
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +10,7 @@ import pytest
 
 import softcvi
 from softcvi.adapters import from_pystan, from_stan
-from softcvi.adapters.stan import _build
+from softcvi.adapters.stan import Httpstan, _build
 from tests.adapters.stan.programs import EVERYTHING, needs_compiler
 
 pytestmark = pytest.mark.slow  # C++
@@ -184,3 +185,24 @@ def test_two_processes_build_one_library(tmp_path):
     for worker in workers:
         worker.join()
     assert len(list((tmp_path / "stan").glob("[!s]*.so"))) == 1
+
+
+def test_headers_are_precompiled_by_one_compiler_alone(monkeypatch):
+    pytest.importorskip("httpstan")
+    monkeypatch.setattr(_build, "_said_version", lambda compiler: "clang version 18")
+    with pytest.raises(RuntimeError, match=r"precompile: .* is not g\+\+.*CXX"):
+        _build.precompiled_header("c++", "-O2", progress=False)
+
+
+@pytest.mark.slow
+def test_headers_compiled_once_serve_a_program(tmp_path, monkeypatch):
+    needs_compiler()
+    if shutil.which("g++") is None:
+        pytest.skip("headers are precompiled by g++ alone")
+    monkeypatch.setenv("SOFTCVI_CACHE_DIR", str(tmp_path))
+    engine = Httpstan(optimize=False, precompile=True)
+    program = "parameters { real x; } model { x ~ normal(1, 2); }"
+    target = from_stan(program, engine=engine, progress=False)
+    _, gradient = target.program.log_density_and_gradient(np.array([[3.0]]))
+    np.testing.assert_allclose(gradient, [[-0.5]])
+    assert len(list((tmp_path / "stan").glob("header-*/stan/model/*.gch"))) == 1
