@@ -86,6 +86,14 @@ class Ends(eqx.Module):
         once = float(np.sum(mass[counts == 1]))
         return once / (once + float(np.sum(mass)))
 
+    def groups(self) -> list[np.ndarray]:
+        """Ends of every place, the best of each first."""
+        return [self.members(place) for place in range(self.num_places)]
+
+    def each(self) -> list[np.ndarray]:
+        """Every end by itself."""
+        return [np.array([end]) for end in range(len(self.means))]
+
     def members(self, place: int) -> np.ndarray:
         """Ends of one place, the best first."""
         return np.flatnonzero(self.places == place)

@@ -21,6 +21,7 @@ from softcvi.starts._launch import (
     starts_around,
 )
 from softcvi.starts._look import Look, look_around, smallest_feature
+from softcvi.starts._missed import missing_mass
 from softcvi.starts._modes import (
     Ends,
     distinct_ends,
@@ -42,7 +43,9 @@ SCALES = (1.0, 3.0, 10.0, 30.0, 100.0)
 _BUDGET = 4e8
 _BUDGET_OF_MANY = 1.5e10
 _PATHS = (32, 64)
-_PATHS_OF_MANY = (256, 2048)
+_PATHS_OF_MANY = (64, 2048)
+# Where there are several places, unless the program names them all.
+_PATHS_OF_UNNAMED = 512
 _ITERATIONS = 20
 _LOOK = (1_000, 32_000)
 # Estimated share of the mass in places not seen yet, at which the search ends.
@@ -61,10 +64,9 @@ _POOR = 0.003
 _POPULATION = 1000
 # Terms of a sum that are climbed one by one.
 _TERMS = 128
-# Share of the mass outside what is known for which a part is added.
-_WORTH_A_PART = 0.02
-# And share of the variance of a parameter.
-_WORTH_A_WIDE_PART = 0.1
+# Share of the mass outside what is known, or of the variance of a parameter, for which
+# a part is added.
+_WORTH_A_PART, _WORTH_A_WIDE_PART = 0.02, 0.1
 # Gain of log evidence below which the simpler description is kept.
 _SMALL_GAIN = 0.02
 
@@ -126,7 +128,7 @@ class Search:
             again = temper(self.rng, self.log_density, own, _POPULATION, self.looked)
             if again is not None and (fitted is None or again.score > fitted.score):
                 fitted = again
-        return () if fitted is None else worth_keeping(fitted), self._evidence()
+        return () if fitted is None else worth_keeping(fitted), self._evidence(fitted)
 
     def glimpse(self) -> tuple[Moments, ...]:
         """Moments of the best place that the target's own starts lead to."""
@@ -174,7 +176,7 @@ class Search:
             masses.append(fitted.log_evidence + np.log(look.missing))
             yield adapt(self.rng, self.log_density, [*starts, wide], np.array(masses))
         if self.terms is not None and len(self.terms.means) > 1:
-            yield self._fit_of(self.terms, [[i] for i in range(len(self.terms.means))])
+            yield self._fit_of(self.terms, self.terms.each())
 
     def _is_better(self, more: Fitted, less: Fitted) -> bool:
         """Whether a mixture of more parts explains the posterior, the other does not.
@@ -203,10 +205,9 @@ class Search:
             return True
         if self.num_starts >= self.most:
             return True
-        few = self.num_starts < max(
-            _PATHS_OF_MANY[0], _STARTS_PER_PLACE * self.ends.num_places
-        )
-        return not few and self.ends.unseen_mass() < _MISSING
+        fewest = _PATHS_OF_UNNAMED if self.terms is None else _PATHS_OF_MANY[0]
+        fewest = max(fewest, _STARTS_PER_PLACE * self.ends.num_places)
+        return self.num_starts >= fewest and self.ends.unseen_mass() < _MISSING
 
     def _ascend(self, starts: Float[np.ndarray, "b d"], count: int = 1) -> None:
         self.num_starts += len(starts)
@@ -235,19 +236,17 @@ class Search:
     def _weighed(self) -> Fitted:
         """Moments and evidence of every place, told apart with care where needed."""
         assert self.ends is not None
-        best = self._fit_of(self.ends, [m[:1] for m in self._members()])
+        best = self._fit_of(self.ends, [m[:1] for m in self.ends.groups()])
         # A narrow place inside a wide one is no place of its own by the density on
         # the line between them, but two normals explain what one cannot.
         parts = [
-            m[i : i + 1] for m in self._members() for i in range(min(_PARTS, len(m)))
+            m[i : i + 1] for m in self.ends.groups() for i in range(min(_PARTS, len(m)))
         ]
         if len(parts) > self.ends.num_places:
             by_parts = self._fit_of(self.ends, parts)
             best = by_parts if self._is_better(by_parts, best) else best
         if self.terms is not None and len(self.terms.means) > 1:
-            by_terms = self._fit_of(
-                self.terms, [[i] for i in range(len(self.terms.means))]
-            )
+            by_terms = self._fit_of(self.terms, self.terms.each())
             best = by_terms if self._is_better(by_terms, best) else best
         return best
 
@@ -260,9 +259,9 @@ class Search:
             most = max(_BATCH, int(_BUDGET_OF_RIDGES / ridge_cost(self.cost)))
             self.ends = join_by_ridges(self.ends, heights, _BATCH, most)
             if self.ends.num_places < before:
-                best = self._fit_of(self.ends, [m[:1] for m in self._members()])
-        if any(len(m) > 2 for m in self._members()):
-            whole = self._fit_of(self.ends, self._members())
+                best = self._fit_of(self.ends, [m[:1] for m in self.ends.groups()])
+        if any(len(m) > 2 for m in self.ends.groups()):
+            whole = self._fit_of(self.ends, self.ends.groups())
             best = whole if whole.score > best.score + _SMALL_GAIN else best
         if self.ends.num_places == 1 and self.broad is not None:
             # Ends may have met one side of what is bent only.
@@ -270,10 +269,6 @@ class Search:
             broad = adapt(self.rng, self.log_density, [start])
             best = broad if broad.score > best.score + _SMALL_GAIN else best
         return best
-
-    def _members(self) -> list[np.ndarray]:
-        assert self.ends is not None
-        return [self.ends.members(p) for p in range(self.ends.num_places)]
 
     def _fit_of(self, ends: Ends, groups: Sequence[Any]) -> Fitted:
         starts, logits = [], []
@@ -285,9 +280,15 @@ class Search:
             logits.append(np.max(ends.elbos[group]))
         return adapt(self.rng, self.log_density, starts, np.array(logits))
 
-    def _evidence(self) -> SearchEvidence:
+    def _evidence(self, fitted: Fitted | None) -> SearchEvidence:
         ends = self.ends
-        unseen = 0.0 if ends is None else ends.unseen_mass()
+        if (
+            fitted is None
+            or self.terms is not None
+            or fitted.ess_share < self.explained
+        ):
+            fitted = None  # its widths say nothing, or all terms are known
+        unseen = missing_mass(ends, fitted, self.num_starts)
         return SearchEvidence(
             num_starts=self.num_starts,
             num_places=0 if ends is None else ends.num_places,

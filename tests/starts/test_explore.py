@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import softcvi
-from softcvi.diagnostics import psis
-from softcvi.starts import Explore
-from softcvi.starts._importance import _log_mean
+from softcvi.diagnostics import THRESHOLDS, psis
+from softcvi.starts import Explore, Moments
+from softcvi.starts._importance import Fitted, _log_mean
+from softcvi.starts._missed import mass_like_missed
+from softcvi.starts._proposal import TMixture
 
 KEY = jax.random.key(0)
 
@@ -199,6 +201,25 @@ def test_a_small_block_in_three_dimensions_is_met_by_broad_draws():
     report = Explore().find(KEY, target_of(blocks, 3))
     assert len(report.modes) == 2
     np.testing.assert_allclose(weights_of(report), [0.5, 0.5], atol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("dim", "ratio", "is_missed"), [(2, 0.5, False), (10, 1.0, False), (10, 0.3, True)]
+)
+def test_narrow_places_that_were_found_tell_of_others(dim, ratio, is_missed):
+    """Another place as narrow, in ten dimensions, would not have been found."""
+    factors = np.stack([np.eye(dim), ratio * np.eye(dim)])
+    far = np.zeros(dim)
+    far[0] = 50.0
+    modes = tuple(
+        Moments(mean, factor**2, log_evidence=0.0)
+        for mean, factor in zip((np.zeros(dim), far), factors, strict=True)
+    )
+    fitted = Fitted(
+        modes, TMixture(np.zeros(2), np.stack([0 * far, far]), factors), 0.9, 0.7, 0.01
+    )
+    missed = mass_like_missed(fitted, 256)
+    assert (missed > THRESHOLDS.bad_missing) == is_missed
 
 
 def test_one_lucky_draw_does_not_make_the_evidence():
