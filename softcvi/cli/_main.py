@@ -20,7 +20,7 @@ from softcvi.cli._errors import (
     CommandError,
     explain,
 )
-from softcvi.cli._terminal import clear_warnings
+from softcvi.cli._terminal import clear_warnings, print_anything
 from softcvi.cli._usage import usage_message
 
 _PIPE_CLOSED = 141
@@ -104,6 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Fish completion for softcvi...
         True
     """
+    print_anything()
     words = list(sys.argv[1:] if argv is None else argv)
     command = "softcvi"
     try:

@@ -1,6 +1,7 @@
 """Output at the terminal: text, warnings and verdicts."""
 
 import contextlib
+import io
 import logging
 import sys
 import warnings
@@ -14,6 +15,16 @@ _FOR_AUTHORS = (
     ImportWarning,
     ResourceWarning,
 )
+
+
+def print_anything() -> None:
+    """Let terminals that know few characters show others as escapes.
+
+    In the C locale a file name or a parameter with an umlaut would end the command.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 @contextlib.contextmanager

@@ -70,12 +70,12 @@ def enable_compilation_cache(
     if known and isinstance(path, _Standard):
         _silence_reading()
         return Path(known)
-    # A folder of its own: downloads and Stan programs lie beside it.
-    base = _standard_folder() / "xla" if isinstance(path, _Standard) else Path(path)
-    folder = base / _machine() if isinstance(path, _Standard) else base
     try:
+        # A folder of its own: downloads and Stan programs lie beside it.
+        base = _standard_folder() / "xla" if isinstance(path, _Standard) else Path(path)
+        folder = base / _machine() if isinstance(path, _Standard) else base
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
+    except (OSError, RuntimeError):  # no such user, as in some containers: no home
         return None
     if not os.access(folder, os.W_OK):
         return None
@@ -157,5 +157,6 @@ def _standard_folder() -> Path:
         return Path(base) / "softcvi" / "Cache"
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "softcvi"
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "softcvi"
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    # By its specification a relative path is to be ignored.
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "softcvi"

@@ -1,5 +1,6 @@
 """Output on a pseudo-terminal and in a pipe."""
 
+import io
 import os
 import re
 import signal
@@ -7,6 +8,8 @@ import subprocess
 import sys
 
 import pytest
+
+from softcvi.cli import main
 
 pexpect = pytest.importorskip("pexpect")
 if sys.platform == "win32":
@@ -110,3 +113,11 @@ def test_ctrl_c_ends_a_real_fit_with_130_and_its_files(density, tmp_path):
     assert (out / "result.json").exists()
     assert (out / "report.html").exists()
     assert (out / "checkpoint.npz").exists()
+
+
+def test_a_terminal_that_knows_few_characters_shows_the_others_as_escapes(monkeypatch):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert main(["fit", "modäl.py"]) == 2
+    stream.flush()
+    assert rb"mod\xe4l.py: no such file" in stream.buffer.getvalue()

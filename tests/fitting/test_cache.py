@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -74,3 +75,24 @@ def test_the_oldest_programs_go_first(tmp_path):
     remove_oldest(tmp_path, 250)
     kept = {path.name for path in tmp_path.rglob("*-cache")}
     assert kept == {"0-cache", "1-cache"}
+
+
+_HOMELESS = """
+import pathlib
+import softcvi
+
+def homeless():
+    raise RuntimeError("Could not determine home directory.")
+
+pathlib.Path.home = homeless
+assert softcvi.enable_compilation_cache() is None
+"""
+
+
+def test_a_relative_cache_folder_is_ignored_and_no_home_means_no_cache(tmp_path):
+    unwanted = ("SOFTCVI_", "JAX_COMPILATION")
+    env = {k: v for k, v in os.environ.items() if not k.startswith(unwanted)}
+    paths = [str(Path.cwd()), env.get("PYTHONPATH", "")]
+    env |= {"XDG_CACHE_HOME": "relative", "PYTHONPATH": os.pathsep.join(paths)}
+    subprocess.run([sys.executable, "-c", _HOMELESS], check=True, env=env, cwd=tmp_path)
+    assert list(tmp_path.iterdir()) == []
