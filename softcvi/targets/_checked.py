@@ -1,6 +1,8 @@
 """A check of what a user's log density returns, before anything is added to it."""
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 
@@ -12,6 +14,11 @@ def as_log_density(
         raise TypeError(
             f"{name}: returned None. Check that every branch of the function returns "
             "the log density."
+        )
+    if not isinstance(value, jax.Array | np.ndarray | np.generic | float | int):
+        raise TypeError(
+            f"{name}: the log density must be a number; it is a "
+            f"{type(value).__name__}. Return the number alone."
         )
     dtype = jnp.result_type(value)
     if not jnp.issubdtype(dtype, jnp.floating):

@@ -3,8 +3,10 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import softcvi
+from softcvi import DensityTarget
 from softcvi.fitting import Silent
 
 
@@ -49,3 +51,10 @@ def test_a_batch_of_all_rows_is_the_data_set():
         batch_size=7,
     )
     np.testing.assert_array_equal(target.draw_data(jax.random.key(0)), rows)
+
+
+@pytest.mark.parametrize("value", [(0.0,), [0.0], {"lp": 0.0}, "0.0"])
+def test_a_density_that_returns_no_number_is_told_so(value):
+    target = DensityTarget(lambda x: value, jnp.zeros(2))
+    with pytest.raises(TypeError, match=r"log_prob: .* must be a number; it is a"):
+        target.log_density(jnp.zeros(2))
