@@ -24,12 +24,20 @@ computes beyond rounding. ``SOFTCVI_PLAIN_COMPILE=1`` in the environment, or the
 - ``host_array``: JAX copies arrays of the host that are not aligned. A million draws
   need half of the memory. CPU, jax 0.9.2 and 0.12.
 
+``full_precision`` and ``enable_x64`` are no workarounds: they say in which precision a
+program computes, whatever the device and the version of JAX.
+
 Choices of arithmetic are no workarounds and stay where they are: Bailey's form of
 Student's t, splines that pick a bin by a mask, one flat vector of parameters.
 """
 
 from softcvi._compile._generator import fused
-from softcvi._compile._programs import on_device, rarely_run, traced_once
+from softcvi._compile._programs import (
+    full_precision,
+    on_device,
+    rarely_run,
+    traced_once,
+)
 from softcvi._compile._switch import is_plain, plain_compilation
 from softcvi._compile._values import (
     computed_once,
@@ -42,6 +50,7 @@ from softcvi._compile._versions import enable_x64
 __all__ = [
     "computed_once",
     "enable_x64",
+    "full_precision",
     "fused",
     "host_array",
     "is_plain",

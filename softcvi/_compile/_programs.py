@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from typing import ParamSpec, TypeVar
 
 import equinox as eqx
 import jax
@@ -9,9 +10,30 @@ import jax
 from softcvi._compile._switch import is_plain, plain_twin
 
 Options = dict[str, str | int | bool]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # The newer emitters of XLA's CPU make quicker code, but take longer to make it.
 _OLD_EMITTERS: Options = {"xla_cpu_use_fusion_emitters": False}
+
+
+def full_precision(function: Callable[P, R]) -> Callable[P, R]:
+    """Compute products in full precision.
+
+    Accelerators round them to 10 bits by default, which is enough for a network and
+    too little for a log density.
+
+    Example:
+        >>> full_precision(lambda x: x + 1)(1)
+        2
+    """
+
+    @functools.wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> R:
+        with jax.default_matmul_precision("highest"):
+            return function(*args, **options)
+
+    return call
 
 
 def rarely_run(function: Callable, effort: int = 1) -> Callable:
@@ -37,6 +59,7 @@ def rarely_run(function: Callable, effort: int = 1) -> Callable:
     plain = plain_twin(function)
 
     @functools.wraps(function)
+    @full_precision
     def call(*args):
         if is_plain():
             return plain(*args)
@@ -81,6 +104,7 @@ def on_device(function: Callable) -> Callable:
     plain = plain_twin(function)
 
     @functools.wraps(function)
+    @full_precision
     def call(*args):
         return plain(*args) if is_plain() else compiled()(*args)
 

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 from jaxtyping import PRNGKeyArray
 
+from softcvi._compile import full_precision
 from softcvi.fitting._begin import Beginning, placed, suggested
 from softcvi.fitting._cache import cache_by_default
 from softcvi.fitting._checkpoint import Checkpoint, as_checkpoint
@@ -33,6 +34,7 @@ from softcvi.starts import NoStart, as_start, suggest
 from softcvi.targets import AbstractTarget
 
 
+@full_precision
 def fit(
     key: PRNGKeyArray,
     target: AbstractTarget,

@@ -23,25 +23,20 @@ _ALWAYS_TOLD = np.array([False, False, False, False, True])
 def advance(
     state: LoopState, start: Int[Array, ""], stop: Int[Array, ""], run: Run
 ) -> LoopState:
-    """Run steps ``start`` to ``stop``; their number is not part of the program.
-
-    Products are computed in full precision: accelerators round them to 10 bits by
-    default, which is enough for a network and too little for a log density.
-    """
+    """Run steps ``start`` to ``stop``; their number is not part of the program."""
 
     def step(i, carry, row):
         new = one_step(LoopState(*carry, row), i, run)
         return (new.params, new.optimizer_state), new.history
 
-    with jax.default_matmul_precision("highest"):
-        carry, history = loop_in_rows(
-            start,
-            stop,
-            run.record_every,
-            step,
-            (state.params, state.optimizer_state),
-            state.history,
-        )
+    carry, history = loop_in_rows(
+        start,
+        stop,
+        run.record_every,
+        step,
+        (state.params, state.optimizer_state),
+        state.history,
+    )
     return LoopState(*carry, history)
 
 

@@ -10,6 +10,7 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Key, Shaped
 
+from softcvi._compile import full_precision
 from softcvi.fitting._cache import cache_by_default
 from softcvi.fitting._checkpoint import Checkpoint, as_checkpoint
 from softcvi.fitting._checks import (
@@ -34,6 +35,7 @@ from softcvi.starts._place import STARTUP_SHARE, place_by_newton
 from softcvi.targets import AbstractTarget
 
 
+@full_precision
 def fit_many(
     keys: Shaped[Array, "runs *key"],
     target: AbstractTarget,

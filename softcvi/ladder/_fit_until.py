@@ -5,6 +5,7 @@ import time
 import jax
 from jaxtyping import PRNGKeyArray
 
+from softcvi._compile import full_precision
 from softcvi.fitting import AbstractReporter, FitError, as_reporter
 from softcvi.fitting._cache import cache_by_default
 from softcvi.fitting._checks import check_count, check_target, checked_key
@@ -28,6 +29,7 @@ DEFAULT_RUNGS: tuple[AbstractRung, ...] = (
 )
 
 
+@full_precision
 def fit_until(
     key: PRNGKeyArray,
     target: AbstractTarget,

@@ -116,7 +116,7 @@ class Posterior:
         first = 0 if begun is None else len(begun.log_q)
         pieces: Iterator = (
             _weigh(self.guide, target, key, piece)
-            for piece in self._pieces(np.arange(first, n))
+            for piece in self._pieces(np.arange(first, n), target.particles_at_once)
         )
         if begun is not None:
             parts = (begun.draws, begun.particles, begun.log_p, begun.log_q)
@@ -176,10 +176,11 @@ class Posterior:
             )
         return self.target
 
-    def _pieces(self, values: PyTree):
+    def _pieces(self, values: PyTree, at_once: int | None = None):
         n = jax.tree_util.tree_leaves(values)[0].shape[0]
-        for start in range(0, n, self.particle_batch):
-            stop = min(n, start + self.particle_batch)
+        size = min(self.particle_batch, at_once or self.particle_batch)
+        for start in range(0, n, size):
+            stop = min(n, start + size)
             yield jax.tree_util.tree_map(
                 lambda leaf, a=start, b=stop: leaf[a:b], values
             )

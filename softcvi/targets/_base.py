@@ -113,6 +113,11 @@ class AbstractTarget(eqx.Module):
         """How many values each discrete leaf can take, as far as that is known."""
         return {}
 
+    @property
+    def particles_at_once(self) -> int | None:
+        """How many log densities fit into memory at a time; None for any number."""
+        return None
+
     def draw_data(self, key: PRNGKeyArray) -> Any:
         """The data of one step: None unless the target works by mini-batches."""
         return None

@@ -18,6 +18,8 @@ from softcvi.targets._space import AbstractSpace, ModelSpace
 from softcvi.targets._structure import Structure, as_structure
 
 _ROWS = "rows"
+# Terms of all particles and the rows of a block, 128 MB of them in single precision.
+_TERMS_AT_ONCE = 1 << 25
 
 
 class DataTarget(AbstractTarget):
@@ -77,7 +79,7 @@ class DataTarget(AbstractTarget):
         devices: Sequence[jax.Device] | None = None,
         space: AbstractSpace | None = None,
     ):
-        block = _default_block() if block is None else block
+        block = _default_block(data) if block is None else block
         if isinstance(block, bool) or not isinstance(block, int) or block < 1:
             raise ValueError(f"block: must be an integer of at least 1; got {block!r}.")
         rows = {leaf.shape[0] for leaf in jax.tree_util.tree_leaves(data)}
@@ -112,6 +114,10 @@ class DataTarget(AbstractTarget):
             return values - self._of_rows(self.reference, rows)
 
         return prior + self._sum(terms) + log_det
+
+    @property
+    def particles_at_once(self) -> int:
+        return max(1, _TERMS_AT_ONCE // self.block)
 
     def log_density_at_reference(self) -> Scalar:
         """Log likelihood of all rows at the reference point; zero without one."""
@@ -151,9 +157,11 @@ class DataTarget(AbstractTarget):
         return jnp.sum(totals) + jnp.sum(lost)
 
 
-def _default_block() -> int:
+def _default_block(data: PyTree) -> int:
     """Rows whose terms fit a processor's cache, or keep an accelerator busy."""
-    return 4096 if jax.default_backend() == "cpu" else 1 << 20
+    if jax.default_backend() == "cpu":
+        return 4096
+    return min(max(num_rows(data) // 64, 4096), 1 << 17)
 
 
 def _spread(data: PyTree, devices: Sequence[jax.Device]) -> PyTree:
