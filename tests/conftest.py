@@ -3,10 +3,33 @@
 import os
 
 import jax
+import pytest
+from jaxtyping import config, install_import_hook
 
-from softcvi._compile import enable_x64
+# Before softcvi is imported: beartype checks shapes and types at every call of the
+# packages that compute with arrays. An int is a float here, as PEP 484 has it.
+_CHECKED = ("targets", "guides", "objectives", "posterior", "diagnostics")
+install_import_hook(
+    [f"softcvi.{package}" for package in (*_CHECKED, "fitting")],
+    "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",
+)
+
+from softcvi._compile import enable_x64  # noqa: E402
 
 # Tests say jax.enable_x64, which the oldest JAX that is allowed does not have.
 jax.enable_x64 = enable_x64
 # Tests must not depend on what an earlier run has left in the user's folder.
 os.environ.setdefault("SOFTCVI_CACHE", "0")
+config.update("jaxtyping_disable", True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Check in tests of these packages, but not where wrong types are given."""
+    wrong = item.get_closest_marker("wrong_types") is not None
+    tested = item.nodeid.startswith(tuple(f"tests/{name}/" for name in _CHECKED))
+    config.update("jaxtyping_disable", wrong or not tested)
+    try:
+        return (yield)
+    finally:
+        config.update("jaxtyping_disable", True)

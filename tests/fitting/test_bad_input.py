@@ -9,6 +9,8 @@ from flowjax.distributions import LogNormal
 import softcvi
 from softcvi import fitting
 
+pytestmark = pytest.mark.wrong_types
+
 
 def of(log_prob, like=None):
     return softcvi.DensityTarget(

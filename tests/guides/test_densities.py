@@ -150,6 +150,7 @@ def test_matched_guides_have_the_moments():
     np.testing.assert_allclose(low.loc, LOC)
 
 
+@pytest.mark.wrong_types
 def test_bad_sizes_are_refused():
     with pytest.raises(ValueError, match="distribution: has shape"):
         guides.VectorGuide(guides.DiagonalNormal(LOC, SCALE), np.zeros(2))
@@ -157,6 +158,8 @@ def test_bad_sizes_are_refused():
         guides.mean_field({"k": np.zeros(2, int)})
     with pytest.raises(ValueError, match="rank: must lie between 1 and the 3"):
         guides.low_rank(LOC, rank=4)
+    with pytest.raises(ValueError, match="mean, scale, factor: need 3 rows"):
+        guides.low_rank_at(LOC, LOC, SCALE, np.ones((2, 1)))
     with pytest.raises(ValueError, match="dim: a coupling flow needs at least 2"):
         guides.coupling_flow(np.zeros(1, np.float32), key=jax.random.key(0))
     with pytest.raises(ValueError, match="base: must be scalar"):
@@ -176,5 +179,3 @@ def test_a_low_rank_normal_is_placed_by_its_parts():
     expected = stats.multivariate_normal(mean, covariance).logpdf(x)
     np.testing.assert_allclose(guide.log_prob(x), expected, rtol=1e-4)
     assert guide.suggested_rate == guide.tuned_rate
-    with pytest.raises(ValueError, match="mean, scale, factor: need 4 rows"):
-        guides.low_rank_at(np.zeros(4, np.float32), mean, scale, factor[:3])

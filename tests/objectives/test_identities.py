@@ -184,6 +184,7 @@ def test_impossible_settings_are_refused(build, message):
         build()
 
 
+@pytest.mark.wrong_types
 def test_particles_must_be_a_whole_number():
     with pytest.raises(TypeError, match="num_particles: expected an integer"):
         SoftCVI(num_particles=2.5)

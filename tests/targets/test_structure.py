@@ -50,6 +50,7 @@ def test_discrete_leaves_are_known():
     assert not target.has_gradient
 
 
+@pytest.mark.wrong_types
 def test_spaces_refuse_what_they_do_not_know():
     space = UnconstrainedSpace({"tau": positive()})
     with pytest.raises(ValueError, match=r"space: bijections for \['tau'\]"):
