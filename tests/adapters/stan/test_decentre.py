@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from softcvi_experiments import stan
 
+import softcvi
 from softcvi.adapters.stan import AbstractProgram, StanTarget
 from softcvi.adapters.stan._decentre import Hierarchy as Names
 from softcvi.adapters.stan._decentre import hierarchies, placed
@@ -55,6 +56,22 @@ def test_what_the_data_determine_goes_back_to_its_own_coordinates(target):
     assert target.recentred(wide) is None
     assert target.recentred(narrow).space.decentred == ()
     assert target.in_space(target.space.stored()).space.decentred == ("theta",)
+
+
+def test_draws_are_those_of_the_program_also_from_a_file(target, tmp_path):
+    posterior = softcvi.Posterior(softcvi.guides.mean_field(target), target)
+    draws = posterior.sample(jax.random.key(0), 400)
+    assert set(draws) == {"mu", "tau", "theta"}
+    standard = (draws["theta"] - 3) / draws["tau"]
+    # The guide is normal in the standardised coordinate, whatever the scale is.
+    tau = np.log(draws["tau"])
+    assert abs(np.corrcoef(tau, np.log(np.abs(standard)))[0, 1]) < 0.2
+    assert np.corrcoef(tau, np.log(np.abs(draws["theta"] - 3)))[0, 1] > 0.4
+    posterior.save(tmp_path / "fit.softcvi")
+    again = softcvi.load(tmp_path / "fit.softcvi", target=target)
+    np.testing.assert_allclose(
+        again.sample(jax.random.key(0), 400)["theta"], draws["theta"], rtol=1e-5
+    )
 
 
 def test_parameters_that_are_not_where_they_seem_stay_as_they_are(program):
