@@ -22,7 +22,7 @@ IDENTITY = ("program", "method", "seed")
 
 @dataclass(frozen=True)
 class Comparison:
-    """How a fit compares with NUTS, over all variables of a draw.
+    """How a fit compares with NUTS, over parameters and transformed parameters.
 
     Attributes:
         program: Name of the program.
@@ -101,7 +101,11 @@ def compare(
     result = METHODS[method](jax.random.key(seed), target, progress=False)
     draws = result.sample(jax.random.key(seed + 1), 8000)
     seconds, rejections = time.perf_counter() - began, target.rejections
-    draws = {name: np.asarray(value, np.float64) for name, value in draws.items()}
+    # Generated quantities follow from the others; rare values of discrete ones would
+    # only show the Monte Carlo error of their standard deviations.
+    generated = {_base(name) for name in target.program.names[2]}
+    draws = {n: np.asarray(v, np.float64) for n, v in draws.items()}
+    compared = {n: v for n, v in draws.items() if _base(n) not in generated}
     found = [] if references is None else references.find({"program": program})
     if found:
         reference = Reference.from_record(found[-1])
@@ -114,7 +118,7 @@ def compare(
         method=method,
         seed=seed,
         dimension=target.structure.size,
-        **difference(draws, reference),
+        **difference(compared, reference),
         trusted=bool(result.verdict.trusted),
         reasons=tuple(result.verdict.reasons),
         seconds=round(seconds, 1),
@@ -139,17 +143,22 @@ def difference(draws: Mapping[str, np.ndarray], reference: Reference) -> dict:
         (1.0, 1.0, 'x')
     """
     off, low, high, worst = 0.0, np.inf, 0.0, ""
-    for name, sd in reference.sd.items():
-        mean = reference.mean[name]
+    for name, values in draws.items():
+        mean, sd = reference.mean[name], reference.sd[name]
         varies = sd > 1e-9 * (1 + np.abs(mean))  # not the zeros of a Cholesky factor
         if not np.any(varies):
             continue
-        shift = np.abs(draws[name].mean(0) - mean)[varies] / sd[varies]
-        ratio = draws[name].std(0)[varies] / sd[varies]
+        shift = np.abs(values.mean(0) - mean)[varies] / sd[varies]
+        ratio = values.std(0)[varies] / sd[varies]
         if not shift.max() <= off:
             off, worst = float(shift.max()), name
         low, high = min(low, float(ratio.min())), max(high, float(ratio.max()))
     return {"mean_off": off, "sd_low": low, "sd_high": high, "worst": worst}
+
+
+def _base(name: str) -> str:
+    """Name of the variable that a scalar such as ``theta.1`` or ``t:2`` is part of."""
+    return name.partition(".")[0].partition(":")[0]
 
 
 def record(
