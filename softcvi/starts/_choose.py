@@ -155,7 +155,7 @@ def _for_one_mode(
 ) -> tuple[Suggestion, ...]:
     size = target.structure.size
     if size > _FULL_RANK_DIM:
-        return (_for_many_parameters(target, mode),)
+        return _for_many_parameters(target, mode)
     if _looks_normal(mode):
         words = f"{size} parameters, close to normal"
         make = functools.partial(_whitened_normal, target, mode)
@@ -172,7 +172,9 @@ def _for_one_mode(
     return simple, Suggestion("spline flow", words, make_flow, is_flow=True)
 
 
-def _for_many_parameters(target: AbstractTarget, mode: Moments) -> Suggestion:
+def _for_many_parameters(
+    target: AbstractTarget, mode: Moments
+) -> tuple[Suggestion, ...]:
     """Mean and scales of the space that the start has whitened.
 
     Labels of whole particles are degenerate in so many dimensions, so the particles of
@@ -183,18 +185,16 @@ def _for_many_parameters(target: AbstractTarget, mode: Moments) -> Suggestion:
     make = functools.partial(_normal_of_many, target, mode)
     if mode.covariance is not None:
         words = f"{size} parameters, blocked particles"
-        return Suggestion(
-            "normal whitened by the start",
-            words,
-            make,
-            _blocked(),
-            may_fit_already=True,
-        )
+        name = "normal whitened by the start"
+        blocked = Suggestion(name, words, make, _blocked(), may_fit_already=True)
+        # From a mode far from the mean the ELBO gets further in as many steps.
+        words = f"{size} parameters, the ELBO, which moves all of them in every step"
+        return blocked, Suggestion(name, words, make, _ELBO)
     words = (
         f"{size} parameters are too many for a matrix, and for blocks: the ELBO, which "
         "moves all of them in every step"
     )
-    return Suggestion("low-rank normal", words, make, _ELBO)
+    return (Suggestion("low-rank normal", words, make, _ELBO),)
 
 
 def _normal_of_many(target: AbstractTarget, mode: Moments) -> VectorGuide:

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import scipy.linalg
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from softcvi._compile import rarely_run
 from softcvi.starts._base import AbstractStart, Moments, SearchEvidence, StartReport
@@ -65,14 +65,20 @@ class Laplace(AbstractStart):
             log_density = Evaluator(density, _POINTS)
             far = far_starts(rng, _SCALES, size, candidates(_STARTS // 2))
             starts = [first_finite(x, _STARTS // 2, log_density) for x in (own, far)]
-            ends = _ascend(jnp.asarray(np.concatenate(starts), density.dtype), density)
-            ends = np.asarray(ends, np.float64)
+            begin = jnp.asarray(np.concatenate(starts), density.dtype)
+            ends, settled = map(np.asarray, _ascend(begin, density))
+            ends = ends.astype(np.float64)
             heights = log_density(ends)
             if not np.any(np.isfinite(heights)):
                 words = "no path reached a finite density: start-up by label ESS"
                 return StartReport(target, description=words)
-            ends = ends[np.argsort(np.where(np.isfinite(heights), -heights, np.inf))]
+            ranks = np.argsort(np.where(np.isfinite(heights), -heights, np.inf))
+            ends, settled = ends[ranks], settled[ranks]
             describe = _dense if size <= self.max_dense else low_rank_moments
+            if size > self.max_dense:
+                # No Newton's method takes these to a top: a lower path that was cut
+                # short has not found a mode.
+                ends = ends[settled | (np.arange(len(ends)) == 0)]
             modes, counts = _separate(ends, log_density, density, describe)
         order = sorted(range(len(modes)), key=lambda i: -(modes[i].log_evidence or 0.0))
         once = sum(count == 1 for count in counts) if len(modes) > 1 else 0
@@ -137,11 +143,16 @@ def _dense(x: np.ndarray, log_density: Evaluator, density: Density) -> Moments:
 
 
 @functools.partial(rarely_run, effort=1)
-def _ascend(starts: Float[Array, "b d"], density: Density) -> Float[Array, "b d"]:
+def _ascend(
+    starts: Float[Array, "b d"], density: Density
+) -> tuple[Float[Array, "b d"], Bool[Array, " b"]]:
+    """Where the paths end, and whether they gained nothing more there."""
     return jax.vmap(lambda start: _lbfgs(density, start))(starts)
 
 
-def _lbfgs(density: Density, start: Float[Array, " d"]) -> Float[Array, " d"]:
+def _lbfgs(
+    density: Density, start: Float[Array, " d"]
+) -> tuple[Float[Array, " d"], Bool[Array, ""]]:
     # The gradient of the density's own making, not that of the program in double
     # precision, which knows nothing of the model's rules for derivatives.
     @jax.custom_jvp
@@ -171,4 +182,5 @@ def _lbfgs(density: Density, start: Float[Array, " d"]) -> Float[Array, " d"]:
         return jnp.where(usable, new, x), state, step + 1, done
 
     carry = (start, optimiser.init(start), 0, jnp.asarray(False))
-    return jax.lax.while_loop(lambda c: (c[2] < _LBFGS_STEPS) & ~c[3], body, carry)[0]
+    end = jax.lax.while_loop(lambda c: (c[2] < _LBFGS_STEPS) & ~c[3], body, carry)
+    return end[0], end[3]

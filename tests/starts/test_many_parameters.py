@@ -35,8 +35,9 @@ def test_normals_with_a_large_condition_number(size):
         mean,
         (rotation / values) @ rotation.T,
     )
-    choice = suggest(KEY, report)[0]
+    choice, second = suggest(KEY, report)
     assert not isinstance(choice.objective.blocks, NoBlocks)
+    assert isinstance(second.objective, softcvi.ELBO)
     draws = choice.guide.sample(KEY)
     assert draws.shape == (size,)
 

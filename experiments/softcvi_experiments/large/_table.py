@@ -2,9 +2,14 @@
 
 from collections import defaultdict
 
+import numpy as np
+
+from softcvi_experiments.large._cases import CASES
 from softcvi_experiments.store import Record
 from softcvi_experiments.tables import markdown_table
 
+# An ELBO beyond this is that of a guide which has not found the posterior.
+_FAR = 1e7
 _METHODS = {
     "fit": "`fit`",
     "elbo": "ELBO, same guide and time",
@@ -66,13 +71,14 @@ def study_page(scores: list[Record]) -> str:
     by_case: dict[str, list[Record]] = defaultdict(list)
     for score in scores:
         by_case[score["case"]].append(score)
-    for case, of_case in by_case.items():
+    for case in sorted(by_case, key=list(CASES).index):
+        of_case = by_case[case]
         shown = [s for s in of_case if s["method"] != "reference"]
         rows = [_row(score) for score in sorted(shown, key=_order)]
         if not rows:
             continue
         parts += [
-            f"## {case}",
+            f"#### {case}",
             "",
             _about(of_case),
             "",
@@ -116,7 +122,7 @@ def _row(score: Record) -> list[str]:
     mark = "**" if meets(score) else ""
     error, elbo = evidence_error(score), score.get("elbo")
     cells = ["-"] * 4
-    if score.get("mean_error") is not None:
+    if score.get("mean_error") is not None and np.isfinite(score["mean_error"]):
         cells = [
             f"{score['mean_error']:.2f}",
             f"{score['mean_error_99']:.2f}",
@@ -127,7 +133,7 @@ def _row(score: Record) -> list[str]:
         f"{mark}{name}{mark}",
         *cells,
         "-" if error is None else f"{error:+.2f}",
-        "-" if elbo is None else f"{elbo:.2f}",
+        "-" if elbo is None or not abs(elbo) < _FAR else f"{elbo:.2f}",
         score.get("level") or "-",
         f"{score['seconds']:.0f}",
     ]
