@@ -1,5 +1,7 @@
 """A check of what a user's log density returns, before anything is added to it."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,8 +9,8 @@ from jaxtyping import Array
 
 
 def as_log_density(
-    value: Array | float | None, name: str = "log_prob"
-) -> Array | float:
+    value: Any, name: str = "log_prob"
+) -> Array | np.ndarray | np.generic | float:
     """Refuse integers and booleans, which adding a Jacobian would hide, and None."""
     if value is None:
         raise TypeError(
