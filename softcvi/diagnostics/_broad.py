@@ -6,8 +6,10 @@ from jaxtyping import Float
 
 # Relative error of a standard deviation up to which it is known.
 _KNOWN = 0.2
-# Standard errors by which two numbers have to differ.
-_ERRORS = 2.5
+# Standard errors that are subtracted from a difference: of the broad draws, and of the
+# answer. An answer that does not know its own spread is in doubt for that.
+_ERRORS = 2.0
+_OWN_ERRORS = 0.5
 # Effective draws that are enough to know an error.
 _ENOUGH = 200
 
@@ -87,11 +89,11 @@ class BroadMoments(eqx.Module):
         is_known &= answer.deviations > 0
         if not np.any(is_known):
             return None
-        error = np.hypot(self.errors, answer.errors)[is_known]
+        error = (_ERRORS * self.errors + _OWN_ERRORS * answer.errors)[is_known]
         ratio = np.log(answer.deviations / self.deviations)[is_known]
-        ratio = np.sign(ratio) * np.maximum(np.abs(ratio) - _ERRORS * error, 0.0)
+        ratio = np.sign(ratio) * np.maximum(np.abs(ratio) - error, 0.0)
         shift = np.abs(answer.means - self.means) / self.deviations
         # Means are known about as well as standard deviations, or better.
-        shift = np.maximum(shift[is_known] - _ERRORS * error, 0.0)
+        shift = np.maximum(shift[is_known] - error, 0.0)
         spread = float(np.exp(ratio[np.argmax(np.abs(ratio))]))
         return BroadCheck(float(np.max(shift)), spread)
