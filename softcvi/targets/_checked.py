@@ -5,12 +5,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float
 
 
-def as_log_density(
-    value: Any, name: str = "log_prob"
-) -> Array | np.ndarray | np.generic | float:
+def as_log_density(value: Any, name: str = "log_prob") -> Float[ArrayLike, "..."]:
     """Refuse integers and booleans, which adding a Jacobian would hide, and None."""
     if value is None:
         raise TypeError(
