@@ -22,6 +22,11 @@ _FLOOR = 1e-8
 # Shares of Newton's step that are tried. The first is the point itself. Large ones are
 # for exponential walls, on which Newton's step is the same however high they are.
 _SIZES = (0.0, 128.0, 32.0, 8.0, *(2.0**-i for i in range(-2, 9)), 2e-3, 5e-4, 6e-5)
+# Beyond this gain, in nats, a direction's own curvature says nothing of how far to go:
+# in an exponential tail it vanishes, and one such direction would spoil the whole step.
+_TRUSTED_GAIN = 32.0
+# Shares of the step whose parts are limited by that gain.
+_LIMITED_SIZES = (4.0, 1.0, 0.25)
 # Share of the largest gain for which a shorter step is taken.
 _ENOUGH = 0.99
 # Draws outside the support count as so much below the point itself: a normal always
@@ -120,7 +125,9 @@ def _next_state(density: Density, state: _PathState) -> _PathState:
     noise = np.random.default_rng(0).normal(size=(_ELBO_PAIRS, dim))
     noise = np.concatenate([noise, -noise])
     entropy = 0.5 * np.mean(np.sum(noise**2, axis=1)) + 0.5 * dim * np.log(2 * np.pi)
-    noise, sizes = jnp.asarray(noise, dtype), jnp.asarray(_SIZES, dtype)
+    noise, sizes, limited_sizes = (
+        jnp.asarray(array, dtype) for array in (noise, _SIZES, _LIMITED_SIZES)
+    )
 
     def safe(x):
         value = density.value(x)
@@ -134,7 +141,11 @@ def _next_state(density: Density, state: _PathState) -> _PathState:
     root = scale[:, None] * vectors / jnp.sqrt(values)
     covariance = root @ root.T
     step = covariance @ gradient
-    candidates = state.x + sizes[:, None] * step
+    limited = _limited_step(gradient, scale, values, vectors)
+    candidates = state.x + jnp.concatenate(
+        [sizes[:, None] * step, jnp.outer(limited_sizes, limited)]
+    )
+    sizes = jnp.concatenate([sizes, limited_sizes])
     draws = state.x + noise @ root.T
     # Each mention of the density is compiled anew, so there is but one.
     log_p = jax.vmap(safe)(jnp.concatenate([candidates, draws]))
@@ -161,6 +172,19 @@ def _next_state(density: Density, state: _PathState) -> _PathState:
     best = eqx.tree_at(lambda b: b.converged, best, usable & (decrement < 0.05))
     x = jnp.where(gain > 0, candidates[pick], state.x)
     return _PathState(x=x, best=best, done=done)
+
+
+def _limited_step(
+    gradient: Float[Array, " d"],
+    scale: Float[Array, " d"],
+    values: Float[Array, " d"],
+    vectors: Float[Array, "d d"],
+) -> Float[Array, " d"]:
+    """Newton's step, with no direction followed beyond the gain that is trusted."""
+    slopes = vectors.T @ (scale * gradient)
+    tiny = jnp.finfo(slopes.dtype).tiny
+    limit = _TRUSTED_GAIN / jnp.maximum(jnp.abs(slopes), tiny)
+    return scale * (vectors @ jnp.clip(slopes / values, -limit, limit))
 
 
 def _scaled_eigen(hessian: Float[Array, "d d"]):
