@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import softcvi
+from softcvi._atomic import draft_of, remove_abandoned
 from softcvi.cli._errors import CommandError
-from softcvi.posterior._atomic import draft_of, remove_abandoned
 from softcvi.report import FitView, save_fit, write_report
 
 CHECKPOINT = "checkpoint.npz"

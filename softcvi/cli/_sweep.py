@@ -60,8 +60,8 @@ def sweep(
 ) -> int:
     """Run what is missing of a grid."""
     from softcvi import sweeps
+    from softcvi._atomic import write_text
     from softcvi.cli._progress import make_reporter
-    from softcvi.posterior._atomic import write_text
 
     if scheduler is not None and executor != "dask":
         raise CommandError("--scheduler: is of use only with --executor dask.")

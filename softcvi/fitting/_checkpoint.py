@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from softcvi._atomic import atomic_write, remove_abandoned
 from softcvi.fitting._state import LoopState
-from softcvi.posterior._atomic import atomic_write, remove_abandoned
 
 _FORMAT = 2
 _HEADER = "checkpoint.json"

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from softcvi.posterior._atomic import atomic_write
+from softcvi._atomic import atomic_write
 from softcvi.posterior._encoding import Decoder, Encoder
 
 _FORMAT = 2

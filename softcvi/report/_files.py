@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from softcvi._atomic import write_text
 from softcvi.diagnostics import summarise
-from softcvi.posterior._atomic import write_text
 from softcvi.report._stored import posterior_for
 from softcvi.report._view import HISTORY, FitView
 from softcvi.targets import AbstractTarget

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from softcvi.posterior._atomic import write_text
+from softcvi._atomic import write_text
 from softcvi.report._distinct import with_own_names
 from softcvi.report._page import as_views, render, write_report
 from softcvi.report._table import comparison_table

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from softcvi._atomic import write_text
 from softcvi.fitting import FitResult
 from softcvi.ladder import LadderResult
-from softcvi.posterior._atomic import write_text
 from softcvi.report._chart import Chart
 from softcvi.report._check_charts import check_charts
 from softcvi.report._curves import training_charts

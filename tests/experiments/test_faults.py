@@ -130,7 +130,7 @@ def test_the_page_counts_what_did_not_hold():
 
 KILLED = """
 import os, signal, sys
-from softcvi.posterior._atomic import atomic_write
+from softcvi._atomic import atomic_write
 
 with atomic_write(sys.argv[1]) as handle:
     handle.write(b"half")
@@ -141,7 +141,7 @@ with atomic_write(sys.argv[1]) as handle:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 def test_what_a_killed_writer_leaves_is_removed_by_the_next(tmp_path):
-    from softcvi.posterior._atomic import atomic_write
+    from softcvi._atomic import atomic_write
 
     path = tmp_path / "file[1]*"
     path.write_bytes(b"old")
@@ -159,7 +159,7 @@ def test_what_a_killed_writer_leaves_is_removed_by_the_next(tmp_path):
 
 
 def test_a_link_stays_a_link(tmp_path):
-    from softcvi.posterior._atomic import atomic_write
+    from softcvi._atomic import atomic_write
 
     real, link = tmp_path / "real", tmp_path / "link"
     real.write_bytes(b"old")

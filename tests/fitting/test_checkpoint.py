@@ -13,7 +13,7 @@ import pytest
 
 import softcvi
 from softcvi import fitting
-from softcvi.posterior._atomic import atomic_write
+from softcvi._atomic import atomic_write
 
 QUICK = {"steps": 60, "start": None, "progress": False}
 
