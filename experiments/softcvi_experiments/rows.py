@@ -1,0 +1,217 @@
+r"""Regressions with many rows: error, time and memory of ``softcvi.fit`` at defaults.
+
+A million rows on this machine, then ten million and a hundred million on a GPU::
+
+    python -m softcvi_experiments.rows --rows 1000000 --out results/rows
+    python -m softcvi_experiments.rows --rows 10000000 100000000 --out results/rows
+
+Each run is a process of its own, since the peak of memory is that of a process. The
+answer of the linear model is exact; that of the logistic one is Laplace's in double
+precision, which at so many rows is as good.
+"""
+
+import argparse
+import json
+import resource
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+import softcvi
+from softcvi_experiments.children import run_child
+from softcvi_experiments.store import Record, Records
+from softcvi_experiments.tables import markdown_table
+
+NUM_PARAMETERS = 20
+IDENTITY = ("model", "rows", "steps", "backend")
+_BLOCK = 1 << 18
+_DRAWS = 4_000
+Data = tuple[Float[Array, "n p"], Float[Array, " n"]]
+
+
+def linear(theta: Array, rows: Data) -> Float[Array, " n"]:
+    """Log likelihood of each row, with unit noise.
+
+    Example:
+        >>> linear(jnp.ones(2), (jnp.ones((1, 2)), jnp.ones(1))).tolist()
+        [-0.5]
+    """
+    x, y = rows
+    return -0.5 * (y - x @ theta) ** 2
+
+
+def logistic(theta: Array, rows: Data) -> Float[Array, " n"]:
+    """Log likelihood of each row with an outcome of zero or one.
+
+    Example:
+        >>> logistic(jnp.zeros(2), (jnp.ones((1, 2)), jnp.ones(1))).round(3).tolist()
+        [-0.6930000185966492]
+    """
+    x, y = rows
+    eta = x @ theta
+    return y * eta - jax.nn.softplus(eta)
+
+
+MODELS = {"linear": linear, "logistic": logistic}
+
+
+def make_data(model: str, num_rows: int) -> Data:
+    """Rows from the model itself, made where they are used.
+
+    Example:
+        >>> x, y = make_data("linear", 5)
+        >>> x.shape, y.shape
+        ((5, 20), (5,))
+    """
+    theta = jnp.linspace(-1.0, 1.0, NUM_PARAMETERS)
+
+    @jax.jit
+    def make(key):
+        key_x, key_y = jax.random.split(key)
+        x = jax.random.normal(key_x, (num_rows, NUM_PARAMETERS), jnp.float32)
+        eta = x @ theta
+        if model == "linear":
+            return x, eta + jax.random.normal(key_y, (num_rows,), jnp.float32)
+        chance = jax.random.uniform(key_y, (num_rows,), jnp.float32)
+        return x, (chance < jax.nn.sigmoid(eta)).astype(jnp.float32)
+
+    return jax.block_until_ready(make(jax.random.key(0)))
+
+
+def answer(model: str, data: Data) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviations in double precision, by Newton's steps.
+
+    Example:
+        >>> mean, sd = answer("linear", make_data("linear", 1000))
+        >>> mean.shape, bool(np.all(sd < 0.05))
+        ((20,), True)
+    """
+    x, y = data
+    theta = np.zeros(NUM_PARAMETERS)
+    for _ in range(1 if model == "linear" else 12):
+        gradient, precision = -theta, np.eye(NUM_PARAMETERS)
+        for first in range(0, len(y), _BLOCK):
+            part = np.asarray(x[first : first + _BLOCK], np.float64)
+            outcome = np.asarray(y[first : first + _BLOCK], np.float64)
+            eta = part @ theta
+            fitted = eta if model == "linear" else 1 / (1 + np.exp(-eta))
+            weight = 1.0 if model == "linear" else (fitted * (1 - fitted))[:, None]
+            gradient = gradient + part.T @ (outcome - fitted)
+            precision = precision + part.T @ (weight * part)
+        theta = theta + np.linalg.solve(precision, gradient)
+    return theta, np.sqrt(np.diag(np.linalg.inv(precision)))
+
+
+def measure(model: str, num_rows: int, steps: int) -> Record:
+    """One fit beside the answer.
+
+    Example:
+        >>> measure("linear", 500, 100)["trusted"]
+        True
+    """
+    data = make_data(model, num_rows)
+    mean, sd = answer(model, data)
+    before = _peak_bytes()
+    target = softcvi.targets.DataTarget(
+        lambda theta: -0.5 * jnp.sum(theta**2),
+        MODELS[model],
+        jnp.zeros(NUM_PARAMETERS),
+        data=data,
+        reference=jnp.asarray(mean, jnp.float32),
+    )
+    began = time.perf_counter()
+    result = softcvi.fit(jax.random.key(1), target, steps=steps, progress=False)
+    level = result.verdict.level
+    seconds = time.perf_counter() - began
+    [draws] = result.sample(jax.random.key(2), _DRAWS).values()
+    draws = np.asarray(draws, np.float64)
+    ratios = draws.std(axis=0) / sd
+    return {
+        "model": model,
+        "rows": num_rows,
+        "steps": steps,
+        "backend": jax.default_backend(),
+        "data_bytes": int(data[0].nbytes + data[1].nbytes),
+        "peak_bytes": _peak_bytes(),
+        "peak_bytes_before": before,
+        "seconds": seconds,
+        "seconds_start": result.seconds_start,
+        "seconds_run": result.seconds_run,
+        "mean_error": float(np.max(np.abs(draws.mean(axis=0) - mean) / sd)),
+        "sd_ratios": [float(ratios.min()), float(ratios.max())],
+        "level": level,
+        "trusted": result.verdict.trusted,
+    }
+
+
+def _peak_bytes() -> int:
+    """Most memory that was in use so far: of the device, or else of the process."""
+    stats = jax.local_devices()[0].memory_stats()
+    if stats:
+        return int(stats["peak_bytes_in_use"])
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def table(records: list[Record]) -> str:
+    """Error, memory and time of each run."""
+    header = ["model", "rows", "device", "worst mean, sd", "sds, times", "verdict"]
+    header += ["data, GB", "peak, GB", "seconds"]
+    rows = [
+        [
+            r["model"],
+            f"{r['rows']:.0e}".replace("e+0", "e"),
+            r["backend"],
+            f"{r['mean_error']:.3f}",
+            "{:.3f} to {:.3f}".format(*r["sd_ratios"]),
+            r["level"],
+            f"{r['data_bytes'] / 1e9:.2f}",
+            f"{r['peak_bytes'] / 1e9:.2f}",
+            f"{r['seconds']:.0f}",
+        ]
+        for r in sorted(records, key=lambda r: (r["model"], r["rows"]))
+    ]
+    return markdown_table(header, rows)
+
+
+def main() -> None:
+    """Measure what the command line asks for, each in a process of its own."""
+    parser = argparse.ArgumentParser(
+        prog="python -m softcvi_experiments.rows",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add: Any = parser.add_argument
+    add("--models", nargs="+", choices=list(MODELS), default=["linear"])
+    add("--rows", nargs="+", type=int, default=[1_000_000])
+    add("--steps", type=int, default=1_000)
+    add("--out", default="softcvi-rows", help="output folder")
+    add("--one", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one:
+        print(json.dumps(measure(args.models[0], args.rows[0], args.steps)))
+        return
+    records = Records(args.out)
+    for model in args.models:
+        for num_rows in args.rows:
+            what = (
+                "--one",
+                "--models",
+                model,
+                "--rows",
+                num_rows,
+                "--steps",
+                args.steps,
+            )
+            records.add([run_child(__file__, *what)])
+    text = table(records.latest(*IDENTITY))
+    (Path(args.out) / "rows.md").write_text(f"# Many rows\n\n{text}\n")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
