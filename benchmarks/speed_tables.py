@@ -7,7 +7,7 @@ import json
 import re
 from pathlib import Path
 
-from softcvi_experiments import faults
+from softcvi_experiments import faults, rows
 from softcvi_experiments.store import Records
 from softcvi_experiments.tables import markdown_table
 from softcvi_experiments.tasks import PAPER_TASKS, get_task
@@ -21,6 +21,7 @@ PAGES = {
     "docs/speed.md": ("peers", "cold"),
     "docs/zoo.md": ("untouched",),
     "docs/verdict.md": ("verdict", "verdict-second"),
+    "docs/many-rows.md": ("rows",),
     "docs/reliability.md": ("faults", "damaged-files", "long-runs"),
 }
 # Models of the zoo's report half that were looked at while choosing defaults.
@@ -49,6 +50,7 @@ def tables() -> dict[str, str]:
         "quality": _quality(), "steps": _steps(), "peers": _peers(), "cold": _cold(),
         "untouched": _untouched(), "verdict": _verdict("verdict"),
         "verdict-second": _verdict("verdict-second"),
+        "rows": rows.table(Records(_RESULTS / "rows").latest(*rows.IDENTITY)),
         **_faults(),
     }  # fmt: skip
 

@@ -54,8 +54,10 @@ def test_a_skewed_posterior_is_answered_by_weighted_draws_of_a_t(skewed):
     answer = skewed
     assert answer.trusted
     assert answer.chain is None
-    assert [attempt.name for attempt in answer.attempts] == ["full-rank Student's t"]
-    assert answer.result.choices["guide"].startswith("full-rank Student's t")
+    # One t, or on some keys a mixture of two: the first rung, without a flow.
+    [attempt] = answer.attempts
+    assert attempt.name.endswith("Student's t")
+    assert answer.result.choices["guide"].startswith(attempt.name)
     n = 10_000
     x = np.asarray(answer.sample(jax.random.key(1), n)["x"])
     sd = np.sqrt(0.2838)
@@ -73,7 +75,7 @@ def test_the_answer_of_a_ladder_offers_what_that_of_a_fit_does(skewed):
     assert skewed.seconds_start > 0
     assert skewed.seconds_run == fit.seconds_run > 0
     assert skewed.verdict is fit.verdict
-    assert "full-rank Student's t" in skewed.message
+    assert skewed.attempts[0].name in skewed.message
     assert fit.summary() in skewed.summary()
 
 
