@@ -18,6 +18,7 @@ import os
 import sys
 
 from softcvi_experiments.faults._suite import PARTS, PROGRAMS, Faults, run_faults
+from softcvi_experiments.stopping import say
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -60,14 +61,10 @@ def main() -> int:
         jobs=args.jobs,
         timeout=args.timeout,
         limit=args.limit,
-        report=_say,
+        report=say,
     )
-    _say(f"wrote {os.path.join(args.out, 'faults.md')}")
+    say(f"wrote {os.path.join(args.out, 'faults.md')}")
     return int(not all(record["ok"] for record in records))
-
-
-def _say(line: str) -> None:
-    print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -21,11 +21,11 @@ interrupted; ``--limit`` stops it after so many seconds. It needs NumPyro.
 
 import argparse
 import os
-import signal
 
 from softcvi_experiments.large._cases import CASES
 from softcvi_experiments.large._methods import METHODS
 from softcvi_experiments.large._study import Study, run_study
+from softcvi_experiments.stopping import say, stopped_after
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -54,29 +54,16 @@ def main() -> None:
     """Run the study that the command line asks for."""
     args = _parser().parse_args()
     study = Study(args.cases, args.methods, args.keys, args.small, args.pairs)
-    if args.limit:
-        signal.signal(signal.SIGALRM, _interrupt)
-        signal.alarm(args.limit)
-    try:
+    with stopped_after(args.limit):
         run_study(
             study,
             args.out,
             jobs=args.jobs,
             timeout=args.timeout,
             threads=args.threads or None,
-            report=_say,
+            report=say,
         )
-    except KeyboardInterrupt:
-        _say("stopped; the same command continues here")
-    _say(f"wrote {os.path.join(args.out, 'large.md')}")
-
-
-def _say(line: str) -> None:
-    print(line, flush=True)
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
+    say(f"wrote {os.path.join(args.out, 'large.md')}")
 
 
 if __name__ == "__main__":

@@ -9,10 +9,10 @@ It continues where it was interrupted; ``--limit`` stops it after so many second
 
 import argparse
 import os
-import signal
 
 from softcvi_experiments.modes._cases import CASES
 from softcvi_experiments.modes._study import run_study, tasks
+from softcvi_experiments.stopping import say, stopped_after
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -37,28 +37,15 @@ def main() -> None:
     args = _parser().parse_args()
     first, _, last = args.keys.partition("-")
     keys = range(int(first), int(last or first) + 1)
-    if args.limit:
-        signal.signal(signal.SIGALRM, _interrupt)
-        signal.alarm(args.limit)
-    try:
+    with stopped_after(args.limit):
         run_study(
             tasks(args.cases, args.methods, keys),
             args.out,
             jobs=args.jobs,
             timeout=args.timeout,
-            report=_say,
+            report=say,
         )
-    except KeyboardInterrupt:
-        _say("stopped; the same command continues here")
-    _say(f"wrote {os.path.join(args.out, 'modes.md')}")
-
-
-def _say(line: str) -> None:
-    print(line, flush=True)
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
+    say(f"wrote {os.path.join(args.out, 'modes.md')}")
 
 
 if __name__ == "__main__":

@@ -25,8 +25,8 @@ BlackJAX.
 
 import argparse
 import os
-import signal
 
+from softcvi_experiments.stopping import say, stopped_after
 from softcvi_experiments.verdict._families import SPLITS
 from softcvi_experiments.verdict._methods import METHODS
 from softcvi_experiments.verdict._study import Study, run_study
@@ -67,22 +67,9 @@ def main() -> None:
     study = Study(
         args.split, args.methods, args.seeds, args.keys, args.families, args.x64
     )
-    if args.limit:
-        signal.signal(signal.SIGALRM, _interrupt)
-        signal.alarm(args.limit)
-    try:
-        run_study(study, args.out, jobs=args.jobs, timeout=args.timeout, report=_say)
-    except KeyboardInterrupt:
-        _say("stopped; the same command continues here")
-    _say(f"wrote {os.path.join(args.out, 'verdict.md')}")
-
-
-def _say(line: str) -> None:
-    print(line, flush=True)
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
+    with stopped_after(args.limit):
+        run_study(study, args.out, jobs=args.jobs, timeout=args.timeout, report=say)
+    say(f"wrote {os.path.join(args.out, 'verdict.md')}")
 
 
 if __name__ == "__main__":
