@@ -107,7 +107,7 @@ def run_study(
         # An interrupted study still shows what it has.
         scores = _scores(store, DrawStore(out))
         if scores:
-            store.add(scores)
+            store.add([score for score in scores if not store.find(score)])
             (Path(out) / "large.md").write_text(study_page(scores))
     return scores
 
