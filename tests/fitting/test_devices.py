@@ -73,6 +73,7 @@ def found() -> tuple[dict, dict]:
     return _run(1), _run(8)
 
 
+@pytest.mark.slow
 def test_runs_are_the_same_on_one_device_and_on_eight(found):
     one, eight = found
     assert (one["devices"], eight["devices"]) == (1, 8)
@@ -84,6 +85,7 @@ def test_runs_are_the_same_on_one_device_and_on_eight(found):
         )
 
 
+@pytest.mark.slow
 def test_rows_over_devices_have_the_same_density(found):
     one, eight = found
     # 203 rows: the last device has fewer of its own than the others.

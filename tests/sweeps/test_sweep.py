@@ -52,12 +52,10 @@ def test_a_model_that_fails_has_a_record_that_says_why(load, tmp_path):
     assert "this model cannot be made" in result.records[1]["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "executor",
-    [
-        ProcessExecutor(workers=2),
-        pytest.param(DaskExecutor(workers=2), marks=pytest.mark.slow),
-    ],
+    [ProcessExecutor(workers=2), DaskExecutor(workers=2)],
     ids=["processes", "dask"],
 )
 def test_a_worker_that_is_killed_loses_nothing(executor, load, tmp_path):
