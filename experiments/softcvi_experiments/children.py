@@ -25,6 +25,25 @@ class ChildError(RuntimeError):
     """A child process failed; the message is the end of what it said."""
 
 
+class ChildTimeout(ChildError):
+    """A child process took too long."""
+
+
+def failed_record(task: Task, error: ChildError) -> dict[str, Any]:
+    """The record of a task without an answer.
+
+    Args:
+        task: The task.
+        error: What ``run_tasks`` gave for it.
+
+    Example:
+        >>> failed_record({"seed": 0}, ChildTimeout("no answer within 9 s"))["status"]
+        'timeout'
+    """
+    status = "timeout" if isinstance(error, ChildTimeout) else "error"
+    return {**task, "status": status, "message": str(error)}
+
+
 def environment(
     *, threads: int | None = None, cache: str | Path | None = None, x64: bool = False
 ) -> dict[str, str]:
@@ -164,7 +183,7 @@ class _Worker:
         finally:
             watch.cancel()
         if expired.is_set():
-            raise ChildError(f"no answer within {timeout:.0f} s")
+            raise ChildTimeout(f"no answer within {timeout:.0f} s")
         status = self._child.wait()
         raise ChildError(f"exit status {status}: {self._last_error()}")
 

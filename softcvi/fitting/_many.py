@@ -27,7 +27,8 @@ from softcvi.fitting._progress import AbstractReporter, as_reporter
 from softcvi.fitting._result import FitResult
 from softcvi.fitting._state import Batch
 from softcvi.fitting._stopping import AbstractStoppingRule, Never
-from softcvi.fitting._train import Plan, failed_start, raise_if_failed, train
+from softcvi.fitting._train import Plan, raise_if_failed, train
+from softcvi.fitting._untrained import failed_start
 from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective, SoftCVI
 from softcvi.starts._explore import MAX_NEWTON_DIM

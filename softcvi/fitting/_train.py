@@ -4,7 +4,6 @@ import dataclasses
 from typing import Any
 
 import jax
-import numpy as np
 from jaxtyping import Array, Shaped
 
 from softcvi.fitting._checks import explain_nothing_usable
@@ -136,33 +135,6 @@ def raise_if_failed(results: list[FitResult], throw: bool) -> None:
     failed = [result for result in results if result.status == "failed"]
     if failed and throw:
         raise FitError(failed[0].message, failed[0]) from failed[0].error
-
-
-def failed_start(
-    target: AbstractTarget, guide: AbstractGuide, failure: CallbackFailure
-) -> FitResult:
-    """The result of a fit whose model failed before the first step.
-
-    Args:
-        target: The target.
-        guide: The guide as it was before.
-        failure: What the model raised.
-    """
-    none = np.zeros(0)
-    return FitResult(
-        posterior=Posterior(guide, target),
-        status="failed",
-        message=f"the model failed during the start: {first_line(failure)}",
-        history=History(none, none, none, none),
-        steps=0,
-        num_particles=0,
-        num_bad_densities=0,
-        num_skipped_steps=0,
-        seconds_start=0.0,
-        seconds_compile=0.0,
-        seconds_run=0.0,
-        error=failure,
-    )
 
 
 def _result(

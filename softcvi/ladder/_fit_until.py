@@ -10,7 +10,7 @@ from softcvi.fitting import AbstractReporter, FitError, as_reporter
 from softcvi.fitting._cache import cache_by_default
 from softcvi.fitting._checks import check_count, check_target, checked_key
 from softcvi.fitting._failure import CallbackFailure, callback_failures
-from softcvi.fitting._train import failed_start
+from softcvi.fitting._untrained import failed_start
 from softcvi.ladder._base import AbstractRung, Attempt, LadderState
 from softcvi.ladder._chains import Chains
 from softcvi.ladder._flow import Flow

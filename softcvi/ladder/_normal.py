@@ -4,10 +4,10 @@ import dataclasses
 import functools
 
 import equinox as eqx
-import numpy as np
 
-from softcvi.fitting import FitResult, History, TimeLimit, fit
+from softcvi.fitting import FitResult, TimeLimit, fit
 from softcvi.fitting._short import enough_steps
+from softcvi.fitting._untrained import untrained
 from softcvi.ladder._base import AbstractRung, Attempt, LadderState
 from softcvi.objectives import SoftCVI, TemperedProposal
 from softcvi.posterior import Posterior
@@ -59,24 +59,15 @@ class AsPlaced(AbstractRung):
         if not simple or not state.report.modes:
             return None
         choice = simple[0]
-        none = np.zeros(0)
-        untrained = FitResult(
-            posterior=Posterior(choice.guide, state.target),
-            status="finished",
-            message="the guide as the start placed it, not trained",
-            history=History(none, none, none, none),
-            steps=0,
-            num_particles=0,
-            num_bad_densities=0,
-            num_skipped_steps=0,
-            seconds_start=0.0,
-            seconds_compile=0.0,
-            seconds_run=0.0,
+        result = untrained(
+            Posterior(choice.guide, state.target),
+            "finished",
+            "the guide as the start placed it, not trained",
             choices=_choices(state, choice),
             uses_labels=False,
             start=state.report,
         )
-        return state.judged(f"{choice.name}, as placed", lambda: untrained)
+        return state.judged(f"{choice.name}, as placed", lambda: result)
 
 
 def simple_suggestions(state: LadderState) -> list[Suggestion]:

@@ -132,6 +132,8 @@ def _is_double(density: Density) -> bool:
         point = jax.ShapeDtypeStruct((target.structure.size,), np.float64)
         try:
             out = eqx.filter_eval_shape(function, point)
+        # Also for versions of JAX that build programs in another way: the density in
+        # the fit's own precision raises again what is wrong with the model itself.
         except (TypeError, ValueError, LookupError, NotImplementedError):
             return False
     return all(leaf.dtype == np.float64 for leaf in jax.tree_util.tree_leaves(out))

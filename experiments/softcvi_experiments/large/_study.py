@@ -7,7 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from softcvi_experiments.children import ChildError, environment, run_tasks
+from softcvi_experiments.children import (
+    ChildError,
+    environment,
+    failed_record,
+    run_tasks,
+)
 from softcvi_experiments.large._cases import CASES, get_case
 from softcvi_experiments.large._methods import METHODS
 from softcvi_experiments.large._moments import Moments
@@ -93,10 +98,8 @@ def run_study(
     try:
         for count, (task, result) in enumerate(results, 1):
             if isinstance(result, ChildError):
-                late = "no answer" in str(result)
-                status = "timeout" if late else "error"
                 failed = {k: v for k, v in task.items() if k != "out"}
-                found = [{**failed, "status": status, "message": str(result)}]
+                found = [failed_record(failed, result)]
             else:
                 found = result["runs"]
             found = [{"kind": "run", "task": task["method"], **run} for run in found]

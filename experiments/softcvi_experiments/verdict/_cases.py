@@ -14,7 +14,7 @@ from softcvi_experiments.verdict._posterior import (
     from_draws,
 )
 
-# Distances, weights, ratios of standard deviations and numbers of parameters.
+# Distances, weights of the first, ratios of standard deviations, parameters.
 GRID = [
     (distance, weight, ratio, size)
     for size in (2, 5, 10, 20, 50)
@@ -22,6 +22,7 @@ GRID = [
     for weight in (0.5, 0.8, 0.95)
     for ratio in (0.1, 1.0, 10.0)
 ]
+# Parameters, and how many times narrower the spike is.
 SPIKES = [(2, 5.0), (2, 20.0), (2, 50.0), (5, 5.0), (5, 10.0)]
 
 

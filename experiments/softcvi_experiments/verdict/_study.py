@@ -6,7 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from softcvi_experiments.children import ChildError, environment, run_tasks
+from softcvi_experiments.children import (
+    ChildError,
+    environment,
+    failed_record,
+    run_tasks,
+)
 from softcvi_experiments.store import Record, Records
 from softcvi_experiments.verdict._families import families
 from softcvi_experiments.verdict._table import study_page
@@ -98,9 +103,7 @@ def run_study(
     try:
         for count, (task, result) in enumerate(results, 1):
             if isinstance(result, ChildError):
-                late = "no answer" in str(result)
-                status = "timeout" if late else "error"
-                result = {**task, "status": status, "message": str(result)}
+                result = failed_record(task, result)
             store.add([result])
             report(f"[{count}/{len(todo)}] {describe(result)}")
     finally:
