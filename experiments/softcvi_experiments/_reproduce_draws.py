@@ -130,9 +130,12 @@ def _draws(
         i for i, identity in enumerate(identities) if store.get(identity) is None
     ]
     if missing:
-        fits = fit_runs(task, method, missing, settings, source, progress=progress)
-        for run, result, key in zip(missing, fits.results, fits.keys, strict=True):
-            drawn = result.posterior.sample(key, _NUM_DRAWS)
+        # All runs: sums of a smaller program round differently, and a resumed figure
+        # is to be the same as one without interruption.
+        numbers = list(range(runs))
+        fits = fit_runs(task, method, numbers, settings, source, progress=progress)
+        for run in missing:
+            drawn = fits.results[run].posterior.sample(fits.keys[run], _NUM_DRAWS)
             store.put(identities[run], {k: np.asarray(v) for k, v in drawn.items()})
     say(f"{task}, {method}: {runs} runs, {len(missing)} of them new")
     found = [store.get(identity) for identity in identities]

@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import json
-import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from softcvi.sweeps import append_records, read_records
 from softcvi_experiments.provenance import provenance
 
 FILE_NAME = "records.jsonl"
@@ -21,10 +21,10 @@ Draws = dict[str, np.ndarray]
 class Records:
     """The records of an output folder, one JSON object per line.
 
-    Records are appended under a lock by one write, so that several processes may add
-    to one file. A last line without its end, left by a killed process, is ignored by
-    readers and removed by the next writer. Each record says under ``made`` which
-    version, commit, machine and command it is from.
+    Records are appended under a lock, so that several processes may add to one file.
+    What a killed process has left of a batch is ignored by readers and removed by the
+    next writer. Each record says under ``made`` which version, commit, machine and
+    command it is from.
 
     Args:
         folder: The output folder; made if need be.
@@ -58,25 +58,8 @@ class Records:
         stat = self.path.stat()
         version = stat.st_mtime_ns, stat.st_size
         if self._read is None or self._read[0] != version:
-            self._read = version, self._parsed()
+            self._read = version, read_records(self.path)
         return list(self._read[1])
-
-    def _parsed(self) -> list[Record]:
-        # What follows the last end of a line was cut off while it was written.
-        lines = self.path.read_bytes().split(b"\n")[:-1]
-        return [self._record(i, lines[i]) for i in range(len(lines)) if lines[i]]
-
-    def _record(self, number: int, line: bytes) -> Record:
-        try:
-            record = json.loads(line)
-            if not isinstance(record, dict):
-                raise ValueError("no JSON object")
-        except (ValueError, RecursionError, MemoryError) as error:
-            raise ValueError(
-                f"{self.path}: holds a line that is not JSON, line {number + 1} "
-                f"({error}). Repair or move the file, or choose another --out."
-            ) from error
-        return record
 
     def find(self, identity: Mapping[str, Any]) -> list[Record]:
         """The records that agree with all of these values, by run.
@@ -123,26 +106,13 @@ class Records:
             1
         """
         made = provenance()
-        lines = [
-            json.dumps(_finite({"made": made, **record}), allow_nan=False) + "\n"
-            for record in records
-        ]
-        data = "".join(lines).encode()
-        with _locked(self.path) as file:
-            end = _end_of_last_line(file)
-            os.ftruncate(file, end)
-            try:
-                while data:
-                    data = data[os.write(file, data) :]
-                os.fsync(file)
-            except BaseException:
-                os.ftruncate(file, end)
-                raise
+        with _locked(self.path):
+            append_records(self.path, ({"made": made, **record} for record in records))
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[int]:
-    """The file, open for appending, held by this process alone."""
+def _locked(path: Path) -> Iterator[None]:
+    """The file, held by this process alone."""
     file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         try:
@@ -151,34 +121,9 @@ def _locked(path: Path) -> Iterator[int]:
             pass
         else:
             fcntl.flock(file, fcntl.LOCK_EX)
-        yield file
+        yield
     finally:
         os.close(file)  # which also gives the lock back
-
-
-def _end_of_last_line(file: int) -> int:
-    """Where the last whole line ends."""
-    end = os.lseek(file, 0, os.SEEK_END)
-    while end:
-        begin = max(0, end - 65_536)
-        os.lseek(file, begin, os.SEEK_SET)
-        found = os.read(file, end - begin).rfind(b"\n")
-        if found >= 0:
-            return begin + found + 1
-        end = begin
-    return 0
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 def write_json(path: str | Path, value: Any) -> None:

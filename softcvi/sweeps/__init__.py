@@ -9,6 +9,7 @@ from softcvi.sweeps._executors import (
     SerialExecutor,
 )
 from softcvi.sweeps._grid import GUIDES, OBJECTIVES, Configuration, Grid
+from softcvi.sweeps._lines import append_records, read_records
 from softcvi.sweeps._store import RecordStore, provenance
 from softcvi.sweeps._sweep import SweepResult, sweep
 
@@ -26,7 +27,9 @@ __all__ = [
     "RecordStore",
     "SerialExecutor",
     "SweepResult",
+    "append_records",
     "calibrate",
     "provenance",
+    "read_records",
     "sweep",
 ]

@@ -2,8 +2,6 @@
 
 import datetime
 import functools
-import json
-import math
 import os
 import platform
 import subprocess
@@ -13,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import jax
+
+from softcvi.sweeps._lines import append_records, read_records
 
 _FILE = "records.jsonl"
 _LOCK_SECONDS = 30.0
@@ -60,9 +60,9 @@ def _commit() -> str | None:
 class RecordStore:
     """The records of one folder, one JSON object per line.
 
-    Several processes may write at the same time: each appends under a lock. A line that
-    was cut off by a crash is left out when the file is read, and removed at the next
-    write, so that an interrupted write loses nothing but itself.
+    Several processes may write at the same time: each appends under a lock. Records
+    that were cut off by a crash are left out when the file is read, together with those
+    added by the same call, and removed at the next write.
 
     Args:
         folder: Where the records are kept; made if it does not exist.
@@ -83,25 +83,7 @@ class RecordStore:
 
     def all(self) -> list[dict[str, Any]]:
         """Every whole record, in the order of writing."""
-        if not self.path.is_file():
-            return []
-        records = []
-        # What follows the last end of a line was cut off while it was written.
-        lines = self.path.read_bytes().split(b"\n")[:-1]
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                record = json.loads(line)
-                if not isinstance(record, dict):
-                    raise ValueError("no JSON object")
-            except (ValueError, RecursionError, MemoryError) as error:
-                raise ValueError(
-                    f"{self.path}: line {number} is not JSON of a record ({error}). "
-                    "Repair or remove that line, or choose another folder."
-                ) from error
-            records.append(record)
-        return records
+        return read_records(self.path)
 
     def identifiers(self) -> set[str]:
         """The identifiers of all records."""
@@ -109,7 +91,7 @@ class RecordStore:
         return {name for name in found if isinstance(name, str)}
 
     def add(self, records: Iterable[Mapping[str, Any]]) -> None:
-        """Append records with their provenance; an identifier is written only once.
+        """Append records with provenance, all or none; an identifier only once.
 
         Args:
             records: Mappings of JSON values; numbers that are not finite become null.
@@ -125,42 +107,9 @@ class RecordStore:
             with lock:
                 known = self.identifiers()
                 fresh = [r for r in records if r.get("id") not in known]
-                lines = [
-                    json.dumps(_finite({**stamp, **r}), allow_nan=False) for r in fresh
-                ]
-                self._append("".join(line + "\n" for line in lines).encode())
+                append_records(self.path, ({**stamp, **r} for r in fresh))
         except filelock.Timeout as error:
             raise TimeoutError(
                 f"{self.folder}: another process has held the records for "
                 f"{_LOCK_SECONDS:.0f} s. Wait for it, or choose another folder."
             ) from error
-
-    def _append(self, data: bytes) -> None:
-        with self.path.open("ab") as handle:
-            end = handle.tell()
-            whole = _length_of_whole_lines(self.path) if end else 0
-            if whole < end:
-                handle.truncate(whole)
-            try:
-                handle.write(data)
-                handle.flush()
-                os.fsync(handle.fileno())
-            except OSError:
-                # A full disk must not leave half a record behind.
-                handle.truncate(whole)
-                raise
-
-
-def _length_of_whole_lines(path: Path) -> int:
-    data = path.read_bytes()
-    return data.rfind(b"\n") + 1
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

@@ -174,7 +174,8 @@ def test_a_record_without_its_end_of_line_is_written_again(tmp_path):
     from softcvi.sweeps import RecordStore
 
     store = RecordStore(tmp_path)
-    store.add([{"id": "a"}, {"id": "b"}])
+    store.add([{"id": "a"}])
+    store.add([{"id": "b"}])
     content = store.path.read_bytes()
     store.path.write_bytes(content[:-1])  # killed just before the end
     assert store.identifiers() == {"a"}

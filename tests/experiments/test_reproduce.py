@@ -114,7 +114,7 @@ def test_an_interrupted_piece_leaves_no_record(tmp_path, monkeypatch):
 def test_damaged_records_are_named(tmp_path):
     # With its end: a last line without one is from a killed process, and ignored.
     (tmp_path / "records.jsonl").write_text('{"task": \n')
-    with pytest.raises(ValueError, match=r"records\.jsonl: holds a line that is not"):
+    with pytest.raises(ValueError, match=r"records\.jsonl: line 1 is not JSON"):
         reproduce_metrics(tmp_path, runs=1, settings=Settings(steps=2), **SMALL)
 
 

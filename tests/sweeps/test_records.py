@@ -1,0 +1,58 @@
+"""Records are added all or none, wherever a process is killed while it writes."""
+
+import json
+
+import numpy as np
+import pytest
+
+from softcvi.sweeps import RecordStore, append_records, read_records
+
+
+def test_a_batch_that_was_cut_off_anywhere_is_not_there(tmp_path):
+    # Runs of one program are repeated together: in a smaller one sums round otherwise.
+    path = tmp_path / "records.jsonl"
+    append_records(path, [{"run": 0}])
+    before = path.read_bytes()
+    append_records(path, [{"run": run} for run in (1, 2, 3)])
+    whole = path.read_bytes()
+    for size in range(len(before), len(whole)):
+        path.write_bytes(whole[:size])
+        assert [r["run"] for r in read_records(path)] == [0]
+    append_records(path, [{"run": 4}])
+    assert read_records(path) == [{"run": 0}, {"run": 4}]
+    append_records(path, [{"run": run} for run in (5, 6)])
+    assert [r["run"] for r in read_records(path)] == [0, 4, 5, 6]
+
+
+def test_records_come_back_as_they_were_given(tmp_path):
+    store = RecordStore(tmp_path)
+    store.add([{"id": "a", "x": np.float32(np.inf)}, {"id": "b", "x": np.int64(2)}])
+    found = [{k: r[k] for k in ("id", "x")} for r in store.all()]
+    assert found == [{"id": "a", "x": None}, {"id": "b", "x": 2}]
+    assert not any("of_batch" in record for record in store.all())
+
+
+@pytest.mark.parametrize("mark", [[5, 9], [10**18, 10**19], [-1, 3], "text", [None, 2], [2, 1], {}, 7])
+def test_a_damaged_mark_loses_no_other_record_than_those_it_names(tmp_path, mark):
+    path = tmp_path / "records.jsonl"
+    lines = [{"run": 0}, {"run": 1, "of_batch": mark}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = [r["run"] for r in read_records(path)]
+    assert found in ([0, 1], [])
+    assert (found == []) == (mark in ([5, 9], [10**18, 10**19]))
+
+
+def test_a_full_disk_names_the_file_and_leaves_what_was_there(tmp_path, monkeypatch):
+    import os
+
+    path = tmp_path / "records.jsonl"
+    append_records(path, [{"run": 0}])
+
+    def full(file):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"No space left.*records\.jsonl"):
+        append_records(path, [{"run": 1}])
+    monkeypatch.undo()
+    assert read_records(path) == [{"run": 0}]
