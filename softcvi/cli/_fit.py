@@ -134,10 +134,6 @@ def fit(
     common: Computing = Computing(),  # noqa: B008
 ) -> int:
     """Fit a model in a file and write posterior, draws and a report."""
-    if method.until_khat is not None and output.resume:
-        raise CommandError(
-            "--until-khat: starts from the beginning. Leave out --resume."
-        )
     # What follows takes a second to import, which --help should not.
     from softcvi.cli._fit_run import run_fit
     from softcvi.cli._precision import double_precision

@@ -174,14 +174,19 @@ def _fit(
 ) -> Any:
     fit_key, guide_key = jax.random.split(jax.random.key(method.seed))
     reporter = make_reporter(output.quiet, str(file))
-    if method.until_khat is not None:
-        return softcvi.fit_until(
-            fit_key, target, method.until_khat, steps=method.steps, progress=reporter
-        )
-    guide = GUIDES[method.guide](guide_key, target)
     checkpoint = softcvi.fitting.Checkpoint(
         output.out / CHECKPOINT, every=_CHECKPOINT_SECONDS
     )
+    if method.until_khat is not None:
+        return softcvi.fit_until(
+            fit_key,
+            target,
+            method.until_khat,
+            steps=method.steps,
+            progress=reporter,
+            checkpoint=checkpoint,
+        )
+    guide = GUIDES[method.guide](guide_key, target)
     return softcvi.fit(
         fit_key,
         target,

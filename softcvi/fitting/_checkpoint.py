@@ -37,6 +37,10 @@ _UNREADABLE = (
 )
 
 
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be used: damaged, or of another fit."""
+
+
 @dataclasses.dataclass
 class Checkpoint:
     """Where and how often a fit writes its state.
@@ -59,7 +63,7 @@ class Checkpoint:
 
 
 class CheckpointFile:
-    """The checkpoint of one call of ``fit``, with a state for each guide that it tries.
+    """The checkpoint of one call, with a state for each guide that it tries.
 
     Args:
         checkpoint: Where, and how often.
@@ -129,20 +133,20 @@ class CheckpointFile:
                         for j, leaf in enumerate(leaves)
                     ]
         except _UNREADABLE as error:
-            raise ValueError(
+            raise CheckpointError(
                 f"checkpoint: {self.path} is damaged ({error}). Delete it to start "
                 "afresh."
             ) from error
         if identity not in steps:
             if self._states:  # a further guide of the same fit, not begun when it ended
                 return None
-            raise ValueError(
+            raise CheckpointError(
                 f"checkpoint: {self.path} belongs to another fit (key, steps, data, "
                 "log density, guide or objective differ). Give another path, or delete "
                 "it to start afresh."
             )
         if not (type(step) is int and 0 <= step <= total):
-            raise ValueError(
+            raise CheckpointError(
                 f"checkpoint: {self.path} is damaged (step {step!r} of {total}). "
                 "Delete it to start afresh."
             )
@@ -171,10 +175,10 @@ def _leaf(archive: zipfile.ZipFile, name: str, like: Any) -> np.ndarray:
 
 
 def as_checkpoint(
-    checkpoint: "Checkpoint | str | os.PathLike | None",
+    checkpoint: "CheckpointFile | Checkpoint | str | os.PathLike | None",
 ) -> CheckpointFile | None:
-    """Normalise ``checkpoint=``: a path, or a Checkpoint."""
-    if checkpoint is None:
-        return None
+    """Normalise ``checkpoint=``: a path, a Checkpoint, or one that others share."""
+    if checkpoint is None or isinstance(checkpoint, CheckpointFile):
+        return checkpoint
     given = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
     return CheckpointFile(given)

@@ -4,7 +4,7 @@ import dataclasses
 import time
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import equinox as eqx
 import jax
@@ -108,6 +108,7 @@ class LadderState:
         steps: Optimisation steps of a simple guide.
         reporter: Who is told of progress.
         ends: When the budget ends, on the clock of ``time.perf_counter``.
+        checkpoint: Where fits keep their states: ``fit(checkpoint=...)`` takes it.
         attempts: Every attempt so far.
 
     Example:
@@ -125,6 +126,7 @@ class LadderState:
     steps: int
     reporter: AbstractReporter
     ends: float
+    checkpoint: Any = None
     attempts: list[Attempt] = dataclasses.field(default_factory=list)
 
     @property

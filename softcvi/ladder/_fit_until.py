@@ -1,13 +1,15 @@
 """``fit_until``: a ladder of guides and chains up to an answer that can be trusted."""
 
+import os
 import time
 
 import jax
 from jaxtyping import PRNGKeyArray
 
 from softcvi._compile import full_precision
-from softcvi.fitting import AbstractReporter, FitError, as_reporter
+from softcvi.fitting import AbstractReporter, Checkpoint, FitError, as_reporter
 from softcvi.fitting._cache import cache_by_default
+from softcvi.fitting._checkpoint import CheckpointError, as_checkpoint
 from softcvi.fitting._checks import check_count, check_target, checked_key
 from softcvi.fitting._failure import CallbackFailure, callback_failures
 from softcvi.fitting._untrained import failed_start
@@ -39,6 +41,7 @@ def fit_until(
     steps: int = 10_000,
     rungs: tuple[AbstractRung, ...] = DEFAULT_RUNGS,
     progress: bool | AbstractReporter = True,
+    checkpoint: Checkpoint | str | os.PathLike | None = None,
 ) -> LadderResult:
     """Try richer and richer guides, then chains, until the answer is trusted.
 
@@ -61,6 +64,10 @@ def fit_until(
         steps: Optimisation steps of the first rung; later ones take as many or more.
         rungs: What to try, in order; see ``softcvi.ladder.AbstractRung``.
         progress: Show progress on a terminal; or a reporter.
+        checkpoint: File to keep the state of every guide in. The same call continues
+            from it: guides that were trained are not trained again, and the answer is
+            the same. The start, verdicts and chains are made again; the budget begins
+            anew.
 
     Returns:
         The answer with every attempt, whether trusted or not.
@@ -102,6 +109,7 @@ def fit_until(
         steps=steps,
         reporter=as_reporter(progress),
         ends=began + budget,
+        checkpoint=as_checkpoint(checkpoint),
     )
     answer = LadderResult(state.attempts, report, time.perf_counter() - began)
     _try_all(rungs, state)
@@ -133,6 +141,8 @@ def _try(rung: AbstractRung, state: LadderState) -> Attempt | None:
     began = time.perf_counter()
     try:
         return rung.attempt(state)
+    except CheckpointError:
+        raise  # a file that must not be written over
     except Exception as error:
         # Whatever it is: earlier answers must not be lost to it.
         lines = str(error).strip().splitlines()

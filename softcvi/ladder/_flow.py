@@ -82,6 +82,7 @@ class Flow(AbstractRung):
             start=None,
             stopping=TimeLimit(max(state.seconds_left, 1.0)),
             progress=state.reporter,
+            checkpoint=state.checkpoint,
         )
         choices = {"start": "the moments of the best guide before", "guide": self.name}
         return dataclasses.replace(result, choices=choices, start=state.report)

@@ -94,6 +94,7 @@ def _fit(state: LadderState, choice: Suggestion) -> FitResult:
         start=None if is_placed else "auto",
         stopping=TimeLimit(max(state.seconds_left, _LEAST_SECONDS)),
         progress=state.reporter,
+        checkpoint=state.checkpoint,
     )
     choices = _choices(state, choice)
     if why_few:

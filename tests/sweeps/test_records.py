@@ -32,7 +32,9 @@ def test_records_come_back_as_they_were_given(tmp_path):
     assert not any("of_batch" in record for record in store.all())
 
 
-@pytest.mark.parametrize("mark", [[5, 9], [10**18, 10**19], [-1, 3], "text", [None, 2], [2, 1], {}, 7])
+@pytest.mark.parametrize(
+    "mark", [[5, 9], [10**18, 10**19], [-1, 3], "text", [None, 2], [2, 1], {}, 7]
+)
 def test_a_damaged_mark_loses_no_other_record_than_those_it_names(tmp_path, mark):
     path = tmp_path / "records.jsonl"
     lines = [{"run": 0}, {"run": 1, "of_batch": mark}]
