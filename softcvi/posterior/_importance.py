@@ -7,6 +7,8 @@ import numpy as np
 from jaxtyping import Float
 
 _MIN_TAIL = 5
+# Smaller weights count as none: reciprocals of their differences overflow.
+_LEAST_LOG_WEIGHT = np.log(np.finfo(np.float64).tiny) + 50.0
 
 
 class ImportanceSample(eqx.Module):
@@ -90,7 +92,7 @@ def psis(log_ratios: Float[np.ndarray, " n"]) -> tuple[Float[np.ndarray, " n"], 
     if tail >= _MIN_TAIL:
         order = np.argsort(log_weights)
         tail_index = order[-tail:]
-        cutoff = max(log_weights[order[-tail - 1]], np.log(np.finfo(np.float64).tiny))
+        cutoff = max(log_weights[order[-tail - 1]], _LEAST_LOG_WEIGHT)
         in_tail = tail_index[log_weights[tail_index] > cutoff]
         if in_tail.size >= _MIN_TAIL:
             exceedances = np.exp(log_weights[in_tail]) - np.exp(cutoff)

@@ -109,3 +109,6 @@ def test_psis_of_bad_ratios():
     assert psis(np.zeros(1000))[1] < 0.5
     assert psis(1e-7 * np.random.default_rng(0).integers(0, 2, 1000))[1] < 0.5
     assert psis(np.zeros(3))[1] == np.inf  # too few to say
+    # Hundreds of nats apart, up to what has no reciprocal in double precision.
+    apart = np.append(np.full(200, -1e6), [-708.1, -504.0, -420.0, -188.0, 0.0])
+    assert psis(apart)[1] > 0.7

@@ -13,6 +13,7 @@ import numpy as np
 import softcvi
 from softcvi.cli import main
 from softcvi.fitting import Checkpoint
+from softcvi.ladder import Flow, Simple
 from softcvi.sweeps import Grid, RecordStore, sweep
 from softcvi.targets import AbstractTarget
 from softcvi_experiments._run import run_piece
@@ -61,8 +62,25 @@ def _run_fit(out: Path) -> int:
 
 
 def _run_until(out: Path) -> int:
-    # A k-hat that no guide reaches: every rung is tried.
-    return _fit(out, "--until-khat", "0.7", "--steps", "2000")
+    # A k-hat that no guide reaches here: every rung is tried.
+    answer = softcvi.fit_until(
+        jax.random.key(0),
+        _skewed(),
+        1e-6,
+        rungs=(Simple(), Flow("first flow", 1, 8), Flow("second flow", 2, 8)),
+        steps=2000,
+        progress=False,
+        checkpoint=Checkpoint(out / "until.checkpoint", every=0.0),
+    )
+    for i, attempt in enumerate(answer.attempts):
+        if attempt.answer is None:
+            return 1
+        attempt.answer.posterior.save(out / f"{i}.softcvi")
+    return 0
+
+
+def _until(folder: Path) -> dict[str, str]:
+    return {path.name: _posterior(path) for path in sorted(folder.glob("*.softcvi"))}
 
 
 def _draws(folder: Path) -> dict[str, str]:
@@ -88,6 +106,13 @@ def _target() -> AbstractTarget:
         return -0.5 * jnp.sum((x - 1.0) ** 2)
 
     return softcvi.DensityTarget(log_prob, jnp.zeros(3))
+
+
+def _skewed() -> AbstractTarget:
+    def log_prob(x: jax.Array) -> jax.Array:
+        return jnp.sum(4.0 * x - jnp.exp(x)) - 0.5 * (x[0] - x[1] ** 2) ** 2
+
+    return softcvi.DensityTarget(log_prob, jnp.zeros(2))
 
 
 def load_normal(model: str, data: str | None) -> AbstractTarget:
@@ -158,7 +183,7 @@ def _plain(value: Any) -> Any:
 
 PROGRAMS: dict[str, Program] = {
     "fit": Program(_run_fit, _draws),
-    "fit_until": Program(_run_until, _draws),
+    "fit_until": Program(_run_until, _until),
     "fit_many": Program(_run_many, _many),
     "reproduce": Program(_run_reproduce, lambda at: _of_records(Records(at).all())),
     "sweep": Program(_run_sweep, lambda at: _of_records(RecordStore(at).all())),
