@@ -5,8 +5,12 @@ from jaxtyping import PRNGKeyArray
 
 from softcvi.diagnostics._thresholds import THRESHOLDS
 from softcvi.posterior import ImportanceSample, Posterior
+from softcvi.targets._cost import affordable
 
 _MORE = 4
+# Operations that the first draws may take, and draws of a density that is dearer.
+_BUDGET = 3e10
+_FEWEST_OF_DEAR = 1_000
 # Standard errors of k-hat within which it is not known on which side it lies.
 _ERRORS = 2.0
 
@@ -38,7 +42,8 @@ def fresh_importance(
     Args:
         key: Random key.
         posterior: The fitted posterior, with its target.
-        fewest: Draws to begin with.
+        fewest: Draws to begin with; down to 1,000 where a log density takes more than
+            some million operations.
         most: Draws at most.
 
     Example:
@@ -50,6 +55,8 @@ def fresh_importance(
         4000
     """
     n = min(fewest, most)
+    if posterior.target is not None and n > _FEWEST_OF_DEAR:
+        n = affordable(posterior.target, _BUDGET, fewest=_FEWEST_OF_DEAR, most=n)
     if posterior.guide.structure.size > THRESHOLDS.many_parameters:
         most = n  # weights of whole particles say little there
     sample = posterior.importance(key, n)

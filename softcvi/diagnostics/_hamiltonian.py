@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from softcvi._compile import rarely_run
 from softcvi.targets import AbstractTarget
 
-_LEAPFROG = 6
+LEAPFROG = 6
 _TARGET_ACCEPTANCE = 0.75
 _EVERY = 4
 _SETTLED_DECADES = 1.5
@@ -148,7 +148,7 @@ def advance(
             return x, p + 0.5 * size * force, log_p, force
 
         begin = (state.x, momentum, state.log_p, state.force)
-        x, p, log_p, force = jax.lax.fori_loop(0, _LEAPFROG, leap, begin)
+        x, p, log_p, force = jax.lax.fori_loop(0, LEAPFROG, leap, begin)
         kinetic = 0.5 * jnp.sum(momentum**2 - p**2, axis=1)
         log_ratio = jnp.nan_to_num(log_p - state.log_p + kinetic, nan=-jnp.inf)
         probability = jnp.exp(jnp.minimum(log_ratio, 0.0))

@@ -90,6 +90,9 @@ def improper_directions(
     draws = draws[np.all(np.isfinite(draws), axis=1)]
     if len(draws) < _BASE_POINTS:
         return None
+    thinned = target.thinned()
+    if thinned is not None and not improper_directions(key, thinned[0], particles):
+        return ()  # where some of the rows make it fall, so do all
     rng = numpy_generator(key)
     base = draws[rng.choice(len(draws), _BASE_POINTS, replace=False)]
     scale = draws.std(axis=0)

@@ -10,8 +10,10 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from softcvi._compile import rarely_run
+from softcvi.diagnostics._chain_limits import Limit, limit_of
 from softcvi.diagnostics._evidence import ChainCheck
 from softcvi.diagnostics._hamiltonian import (
+    LEAPFROG,
     Chains,
     Geometry,
     advance,
@@ -20,6 +22,7 @@ from softcvi.diagnostics._hamiltonian import (
 )
 from softcvi.posterior import ImportanceSample, Posterior
 from softcvi.targets import Structure
+from softcvi.targets._cost import affordable
 from softcvi.targets._numpy_random import numpy_generator
 
 _PROPOSALS = 4000
@@ -30,10 +33,17 @@ _CHAINS_OF_MANY = 128
 # Transitions to settle in, then to measure; measured again, over more of them, while
 # the chains still remember where they started.
 _SETTLING = 30
-_MEASURED = (30, 60, 120)
+_MEASURED: tuple[int, ...] = (30, 60, 120)
+# Where a log density takes millions of operations: fewer chains within a budget, down
+# to so many; and of so few chains those that are measured are most.
+_BUDGET = 1e11
+_CHAINS_OF_DEAR = 24
+_SETTLING_OF_DEAR = 10
+_MEASURED_OF_DEAR = (20, 60)
+_DISPERSED_OF_DEAR = 1 / 3
+# A gradient takes about as long as so many values.
+_GRADIENT = 3
 _FORGOTTEN = 0.5
-# A memory that is nearly complete says nothing about where the chains would end.
-_LARGEST_MEMORY = 0.95
 # So many chains start from a normal of twice the spread.
 _DISPERSED_SHARE = 0.5
 _INFLATION = 2.0
@@ -87,7 +97,8 @@ def short_chains(
         key: Random key.
         posterior: The fitted posterior; its target needs a gradient.
         sample: Weighted draws of it; drawn anew if not given.
-        chains: Number of chains; fewer are used above 100 parameters.
+        chains: Number of chains; fewer are used above 100 parameters, and where a log
+            density is dear.
 
     Example:
         >>> import jax, jax.numpy as jnp, softcvi
@@ -108,9 +119,16 @@ def short_chains(
     size = answer.mean.size
     if size > _MANY:
         chains = min(chains, _CHAINS_OF_MANY)
+    settling, measured, share = _SETTLING, _MEASURED, _DISPERSED_SHARE
+    per_chain = _GRADIENT * LEAPFROG * (settling + measured[0])
+    fewest = min(chains, _CHAINS_OF_DEAR)
+    chains = affordable(target, _BUDGET, fewest=fewest, most=chains, each=per_chain)
+    if chains == _CHAINS_OF_DEAR:
+        settling, measured = _SETTLING_OF_DEAR, _MEASURED_OF_DEAR
+        share = _DISPERSED_OF_DEAR
     rng = numpy_generator(key)
     weighs = (sample.is_usable or sample.khat == -np.inf) and size <= _MAX_WEIGHED
-    dispersed = int(_DISPERSED_SHARE * chains) if weighs else 0
+    dispersed = int(share * chains) if weighs else 0
     factor = _factor(answer, rng)
     pick = rng.choice(len(answer.shares), chains - dispersed, p=answer.shares)
     noise = rng.normal(size=(dispersed, size))
@@ -126,11 +144,11 @@ def short_chains(
     none, one = np.int32(0), np.int32(1)
     state = started(np.asarray(begin, dtype))
     # The key itself may have made the draws.
-    keys = [jax.random.fold_in(key, i + 1) for i in range(2 + len(_MEASURED))]
+    keys = [jax.random.fold_in(key, i + 1) for i in range(2 + len(measured))]
     state = advance(keys[0], state, geometry, target, none, one)
     begun_at = np.asarray(state.log_p, np.float64)[: len(pick)]
-    state = advance(keys[1], state, geometry, target, np.int32(_SETTLING), none)
-    for key, transitions in zip(keys[2:], _MEASURED, strict=True):
+    state = advance(keys[1], state, geometry, target, np.int32(settling), none)
+    for key, transitions in zip(keys[2:], measured, strict=True):
         state = advance(key, state, geometry, target, np.int32(transitions), none)
         check = _compare(answer, begin[: len(pick)], state, transitions)
         if check.memory < _FORGOTTEN:
@@ -177,8 +195,8 @@ def _compare(
         for part in (state.total, state.squares)
     )
     at_start, at_answer = answer.offsets(begin), answer.offsets(answer.vectors)
-    first = _limit_of(total, at_start)
-    second = _limit_of(squares, at_start**2)
+    first = limit_of(total, at_start)
+    second = limit_of(squares, at_start**2)
     own_first = answer.shares @ at_answer
     own_second = answer.shares @ at_answer**2
     # Chains that all stay at one draw have no spread: infinitely far from the answer's.
@@ -219,7 +237,7 @@ def _beyond(
     return np.sign(value) * np.maximum(np.abs(value) - error, 0.0)
 
 
-def _typical_spread(answer: _Answer, second: "_Limit", at_answer: np.ndarray) -> float:
+def _typical_spread(answer: _Answer, second: Limit, at_answer: np.ndarray) -> float:
     """Ratio of standard deviations, averaged over parameters, beyond its error."""
     own = at_answer**2
     scale = np.maximum(answer.shares @ own, np.finfo(float).tiny)
@@ -233,34 +251,6 @@ def _typical_spread(answer: _Answer, second: "_Limit", at_answer: np.ndarray) ->
     if not mean > 0:
         return np.inf
     return float(np.exp(_beyond(-0.5 * np.log(mean), _POOLED_ERRORS * error / 2)))
-
-
-@dataclasses.dataclass(frozen=True)
-class _Limit:
-    each: np.ndarray
-    memory: np.ndarray
-
-    @property
-    def value(self) -> np.ndarray:
-        return self.each.mean(axis=0)
-
-    @property
-    def error(self) -> np.ndarray:
-        return self.each.std(axis=0) / np.sqrt(len(self.each))
-
-
-def _limit_of(later: np.ndarray, start: np.ndarray) -> _Limit:
-    """Where averages over chains go, from how much they have forgotten of their start.
-
-    If what is left of the start's departure is the share ``memory``, the mean of
-    ``later - memory * start`` is ``1 - memory`` times the mean in the long run.
-    """
-    centred = start - start.mean(axis=0)
-    variance = np.mean(centred**2, axis=0)
-    covariance = np.mean(centred * (later - later.mean(axis=0)), axis=0)
-    memory = covariance / np.where(variance > 0, variance, np.inf)
-    memory = np.clip(memory, 0.0, _LARGEST_MEMORY)
-    return _Limit((later - memory * start) / (1 - memory), memory)
 
 
 def _weighted_error(shares: np.ndarray, values: np.ndarray) -> np.ndarray:

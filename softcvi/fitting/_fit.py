@@ -67,7 +67,8 @@ def fit(
             itself ``SoftCVI(16, TemperedProposal(1.0))``, whose optimum has the
             posterior's moments.
         steps: Optimisation steps, of each guide that is tried; fewer with more than 100
-            parameters where the start's own normal already has even weights.
+            parameters, or a log density of millions of operations, where the start's
+            own normal already has even weights.
         learning_rate: Peak rate of Adam with warm-up and decay to zero; by default what
             suits the guide.
         optimizer: Any optax transformation instead.
@@ -147,7 +148,9 @@ def _first_trusted(key: PRNGKeyArray, beginning: Beginning, plan: Plan) -> FitRe
     for i, candidate in enumerate(beginning.candidates):
         guide, steps, why_few = candidate.make(), plan.steps, ""
         if candidate.may_fit_already:
-            steps, why_few = enough_steps(guide, beginning.target, steps)
+            steps, why_few = enough_steps(
+                guide, beginning.target, candidate.objective, steps
+            )
         [result] = train(
             key if i == 0 else jax.random.fold_in(key, i),
             beginning.target,

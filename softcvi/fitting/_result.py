@@ -24,6 +24,7 @@ from softcvi.fitting._failure import CallbackFailure, callback_failures
 from softcvi.fitting._history import History
 from softcvi.posterior import ImportanceSample, Posterior, psis
 from softcvi.starts import StartReport
+from softcvi.targets._cost import affordable
 
 # Parameters of a model with more numbers are counted in the summary.
 _FEW_NUMBERS = 8
@@ -31,6 +32,8 @@ CHECK_DRAWS = 4000
 _CHECK_SEED = 20_25
 # Above this the variance of the weights and their mean are infinite.
 _LARGEST_RANKED_KHAT = 1.0
+# Operations that weights of draws for the user may take beyond one weight per draw.
+_BUDGET = 3e11
 _LEVELS = {"not trusted": 0, "caution": 1, "trusted": 2}
 
 
@@ -172,8 +175,10 @@ class FitResult:
             key: Random key.
             n: Number of draws.
         """
-        if self.has_usable_weights:
-            return self.posterior.resample(key, n)
+        target = self.posterior.target
+        if self.has_usable_weights and target is not None:
+            proposals = affordable(target, _BUDGET, fewest=n, most=4 * n)
+            return self.posterior.resample(key, n, proposals=proposals)
         return self.posterior.sample(key, n)
 
     @property

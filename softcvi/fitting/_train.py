@@ -20,12 +20,15 @@ from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective, with_model_parameters
 from softcvi.posterior import Posterior
 from softcvi.targets import AbstractTarget
+from softcvi.targets._cost import affordable
 
 _DEGENERATE_LABELS = 1.15
 # A fit with fewer usable steps than this share has failed.
 _USABLE_SHARE = 0.5
-# Draws to compare start and end by: of many fits, and of a model that is called back.
+# Draws to compare start and end by: of many fits, of a model that is called back, and
+# of one that takes more operations.
 _FEW_DRAWS = 500
+_BUDGET = 3e10
 # Other draws than those of the verdict, which must have been used for nothing before.
 _COMPARE_SEED = 20_24
 
@@ -188,7 +191,10 @@ def _better(start: Posterior, end: Posterior, num_draws: int) -> tuple[Posterior
     # All data at once can be far more than the whole fit has read.
     if target.amortised or target.draw_data(jax.random.key(0)) is not None:
         return end, ""
-    draws = num_draws if target.has_gradient else min(num_draws, _FEW_DRAWS)
+    few = min(num_draws, _FEW_DRAWS)
+    draws = few
+    if target.has_gradient:
+        draws = affordable(target, _BUDGET, fewest=few, most=num_draws)
     key = jax.random.key(_COMPARE_SEED)
     try:
         with callback_failures():

@@ -81,14 +81,15 @@ def _fit(state: LadderState, choice: Suggestion) -> FitResult:
     # The forward divergence: its optimum has the posterior's moments, which makes good
     # weights where the family is too small.
     forward = SoftCVI(16, TemperedProposal(1.0))
+    objective = choice.objective or forward
     steps, why_few = state.steps, ""
     if choice.may_fit_already:
-        steps, why_few = enough_steps(choice.guide, state.target, steps)
+        steps, why_few = enough_steps(choice.guide, state.target, objective, steps)
     result = fit(
         state.key,
         state.target,
         choice.guide,
-        objective=choice.objective or forward,
+        objective=objective,
         steps=steps,
         # Without moments the start is the first part of the fit.
         start=None if is_placed else "auto",

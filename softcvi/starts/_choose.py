@@ -30,6 +30,7 @@ from softcvi.objectives import (
 )
 from softcvi.starts._base import Moments, StartReport
 from softcvi.targets import AbstractTarget, Structure
+from softcvi.targets._cost import affordable
 
 _FULL_RANK_DIM = 100
 _BLIND_FULL_RANK_DIM = 30
@@ -44,6 +45,9 @@ _ELBO = ELBO(stick_the_landing=True)
 _NORMAL_KHAT = 0.45
 _NORMAL_ESS = 0.45
 _NORMAL_DEPARTURE = 0.5
+# Log densities of a fit with the default steps, and operations that they may take
+# before the start is asked whether so many are needed.
+_STEPS, _BUDGET = 160_000, 3e11
 
 
 class Suggestion(eqx.Module):
@@ -159,7 +163,10 @@ def _for_one_mode(
     if _looks_normal(mode):
         words = f"{size} parameters, close to normal"
         make = functools.partial(_whitened_normal, target, mode)
-        return (Suggestion("full-rank normal", words, make),)
+        # Thousands of steps are not needed where a posterior of many rows is normal.
+        is_dear = affordable(target, _BUDGET, fewest=0, most=_STEPS) < _STEPS
+        kind = "full-rank normal"
+        return (Suggestion(kind, words, make, may_fit_already=is_dear),)
     words = f"{size} parameters, not normal{_measured(mode)}"
     make = functools.partial(_whitened_t, target, mode)
     simple = Suggestion("full-rank Student's t", words, make)

@@ -69,6 +69,8 @@ def adapt(
     log_density: LogDensity,
     starts: Sequence[tuple[Float[np.ndarray, " d"], Float[np.ndarray, "d d"]]],
     logits: Float[np.ndarray, " k"] | None = None,
+    *,
+    draws: int | None = None,
 ) -> Fitted:
     """Improve normals by rounds of weighted draws from t densities around them.
 
@@ -77,11 +79,12 @@ def adapt(
         log_density: Compiled function from draws ``(n, d)`` to log densities.
         starts: Mean and covariance to begin with, for each mode.
         logits: Log weights to begin with; equal by default.
+        draws: Draws of a round for each mode; by default what suits a cheap density.
     """
     means = np.stack([np.asarray(mean, np.float64) for mean, _ in starts])
     covariances = np.stack([np.asarray(c, np.float64) for _, c in starts])
     count, dim = means.shape
-    n = num_draws(dim) * min(count, 8)
+    n = (num_draws(dim) if draws is None else draws) * min(count, 8)
     weights = np.full(count, 1 / count)
     if logits is not None:
         weights = _normalised(np.asarray(logits, np.float64))
@@ -92,9 +95,9 @@ def adapt(
         proposal = TMixture(
             np.log(mixed), means, np.stack([factor_of(c) for c in covariances])
         )
-        draws, part = proposal.draw(rng, n)
-        log_p = np.asarray(log_density(draws), np.float64)
-        log_parts = proposal.log_parts(proposal.squares(draws))
+        points, part = proposal.draw(rng, n)
+        log_p = np.asarray(log_density(points), np.float64)
+        log_parts = proposal.log_parts(proposal.squares(points))
         log_mix = log_sum(log_parts)
         shared = np.exp(log_parts - log_mix[:, None])
         ratios = np.where(np.isfinite(log_p), log_p - log_mix, -np.inf)
@@ -106,7 +109,7 @@ def adapt(
         log_evidence = _log_mean(ratios, log_weights)
         if best is None or log_evidence - 2 * error > best.score:
             found = [
-                _moments(k, proposal, covariances, draws, part, log_weights, shared)
+                _moments(k, proposal, covariances, points, part, log_weights, shared)
                 for k in range(count)
             ]
             found = [_with_mass(mode, log_evidence) for mode in found]
@@ -120,7 +123,7 @@ def adapt(
         last = ess_share, log_evidence
         tempered = _tempered(ratios, needed=min(0.5, 4.0 * (dim + 5) * count / n) * n)
         weights = _normalised(ratios) @ shared
-        means, covariances = _moved(means, covariances, draws, tempered, shared)
+        means, covariances = _moved(means, covariances, points, tempered, shared)
     if best is None:
         none = tuple(Moments(m, c) for m, c in zip(means, covariances, strict=True))
         return Fitted(none, proposal, 0.0, -np.inf, np.inf)

@@ -25,7 +25,7 @@ _SIZES = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
 # Log density that a place must stand above the pass to the next.
 DIP = 3.0
 # Ends that are lower than the best by more have no mass to speak of.
-_GAP = 15.0
+GAP = 15.0
 _MAX_DISTINCT = 64
 _NEIGHBOURS = 4
 
@@ -99,12 +99,17 @@ class Ends(eqx.Module):
         return np.flatnonzero(self.places == place)
 
 
-def distinct_ends(ends: Ends) -> Ends:
-    """Join ends that lie within a standard deviation of each other, best first."""
+def distinct_ends(ends: Ends, gap: float = GAP) -> Ends:
+    """Join ends that lie within a standard deviation of each other, best first.
+
+    Args:
+        ends: The ends.
+        gap: Those that are lower than the best by more are left out.
+    """
     means, covariances, elbos = ends.means, ends.covariances, ends.elbos
     order = np.argsort(-elbos, kind="stable")
     # The best one stays, even where the gap is below the rounding of its height.
-    order = order[elbos[order] >= elbos[order[0]] - _GAP]
+    order = order[elbos[order] >= elbos[order[0]] - gap]
     kept: list[int] = []
     total: list[int] = []
     inverses: list[np.ndarray] = []

@@ -14,9 +14,9 @@ import scipy.linalg
 from jaxtyping import Array, Float
 
 from softcvi._compile import rarely_run
-from softcvi.starts._cost import cost_of
 from softcvi.starts._double import Density
 from softcvi.starts._tempered import Evaluator
+from softcvi.targets._cost import cost_of
 
 _COLUMNS = 64
 _POINTS = 64

@@ -10,7 +10,6 @@ from jaxtyping import Float, PRNGKeyArray
 from softcvi.diagnostics import BroadMoments
 from softcvi.starts._base import Moments, SearchEvidence
 from softcvi.starts._climb import climb, climb_terms, count_terms, heights_between
-from softcvi.starts._cost import cost_of
 from softcvi.starts._double import Density
 from softcvi.starts._importance import Fitted, adapt, worth_keeping
 from softcvi.starts._launch import (
@@ -23,6 +22,7 @@ from softcvi.starts._launch import (
 from softcvi.starts._look import Look, look_around, smallest_feature
 from softcvi.starts._missed import missing_mass
 from softcvi.starts._modes import (
+    GAP,
     Ends,
     distinct_ends,
     join_by_lines,
@@ -32,6 +32,7 @@ from softcvi.starts._modes import (
 from softcvi.starts._proposal import share_on_normal
 from softcvi.starts._tempered import Evaluator, temper
 from softcvi.starts._terms import choices
+from softcvi.targets._cost import cost_of
 from softcvi.targets._numpy_random import numpy_generator
 
 _BATCH = 16
@@ -60,8 +61,7 @@ _LOOKS = 2
 # Ends of a place that may be parts of their own.
 _PARTS = 3
 # Share of effective draws below which a tempered population is tried instead.
-_POOR = 0.003
-_POPULATION = 1000
+_POOR, _POPULATION = 0.003, 1000
 # Terms of a sum that are climbed one by one.
 _TERMS = 128
 # Share of the mass outside what is known, or of the variance of a parameter, for which
@@ -80,12 +80,12 @@ class Search:
         density: Density,
         paths: int,
         scales: tuple[float, ...],
+        gap: float = GAP,
     ):
-        self.rng = numpy_generator(key)
-        self.key = key
+        self.rng, self.key = numpy_generator(key), key
         self.density = density
         self.log_density = Evaluator(density, _POINTS)
-        self.scales = scales
+        self.scales, self.gap = scales, gap
         self.dim = density.target.structure.size
         self.cost = cost_of(density.program())
         per_path = _ITERATIONS * (3 * self.dim + 50) * self.cost
@@ -95,8 +95,7 @@ class Search:
         self.explained = min(_EXPLAINED[0], _EXPLAINED[1] * share_on_normal(self.dim))
         self.ends: Ends | None = None
         self.terms: Ends | None = None
-        self.num_starts = 0
-        self.uncovered = 0.0
+        self.num_starts, self.uncovered = 0, 0.0
         self.broad: BroadMoments | None = None
 
     def own(self, n: int) -> Float[np.ndarray, "n d"]:
@@ -214,7 +213,8 @@ class Search:
         new = climb(self.density, starts, count)
         both = new if self.ends is None else self.ends.and_others(new)
         if len(both.means):
-            self.ends = join_by_lines(distinct_ends(both), self.log_density)
+            both = distinct_ends(both, self.gap)
+            self.ends = join_by_lines(both, self.log_density)
 
     def _ascend_terms(self) -> None:
         """Climb every term of a density that is a sum, then from where that led to."""

@@ -118,6 +118,15 @@ class AbstractTarget(eqx.Module):
         """How many log densities fit into memory at a time; None for any number."""
         return None
 
+    def thinned(self) -> "tuple[AbstractTarget, float] | None":
+        """A cheaper posterior with nearly the same places, to search for them first.
+
+        Returns:
+            The posterior given a sample of the rows, each counted several times, and
+            how many times; None where there are no rows that could be left out.
+        """
+        return None
+
     def draw_data(self, key: PRNGKeyArray) -> Any:
         """The data of one step: None unless the target works by mini-batches."""
         return None

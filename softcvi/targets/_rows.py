@@ -1,25 +1,29 @@
 """A likelihood that is a sum over rows, in bounded memory and to the last digits."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float, PyTree, Scalar
 
 from softcvi.targets._amortised import num_rows
 from softcvi.targets._base import AbstractTarget
 from softcvi.targets._checked import as_log_density
+from softcvi.targets._row_sums import AbstractRows, RowsInMemory, RowsOnDevices
 from softcvi.targets._space import AbstractSpace, ModelSpace
 from softcvi.targets._structure import Structure, as_structure
 
-_ROWS = "rows"
-# Terms of all particles and the rows of a block, 128 MB of them in single precision.
-_TERMS_AT_ONCE = 1 << 25
+# Terms of all particles and the rows of a block: 8 MB of them in single precision on a
+# processor, where more at once are no quicker, and 128 MB on an accelerator.
+_TERMS_AT_ONCE = {"cpu": 1 << 21}
+_TERMS_ON_ACCELERATORS = 1 << 25
+# Rows to search for places with first: this many, and for each parameter; where there
+# are several times as many.
+_THINNED_ROWS = 4096
+_THINNED_PER_PARAMETER = 64
+_WORTH_THINNING = 8
 
 
 class DataTarget(AbstractTarget):
@@ -58,13 +62,11 @@ class DataTarget(AbstractTarget):
 
     log_prior: Callable
     log_likelihood: Callable
-    data: PyTree
+    rows: AbstractRows
     reference: PyTree
+    repeats: Float[Array, ""] | float
     space: AbstractSpace
     structure: Structure = eqx.field(static=True)
-    block: int = eqx.field(static=True)
-    num_rows: int = eqx.field(static=True)
-    is_spread: bool = eqx.field(static=True)
     has_gradient: bool = eqx.field(static=True)
 
     def __init__(
@@ -79,28 +81,13 @@ class DataTarget(AbstractTarget):
         devices: Sequence[jax.Device] | None = None,
         space: AbstractSpace | None = None,
     ):
-        block = _default_block(data) if block is None else block
-        if isinstance(block, bool) or not isinstance(block, int) or block < 1:
-            raise ValueError(f"block: must be an integer of at least 1; got {block!r}.")
-        rows = {leaf.shape[0] for leaf in jax.tree_util.tree_leaves(data)}
-        if len(rows) != 1:
-            raise ValueError(
-                f"data: all arrays need one leading axis of equal length; got {rows}."
-            )
         self.log_prior = log_prior
         self.log_likelihood = log_likelihood
-        self.num_rows = num_rows(data)
-        self.is_spread = devices is not None
-        # On the device once, not with every call.
-        self.data = (
-            jax.tree_util.tree_map(jnp.asarray, data)
-            if devices is None
-            else _spread(data, devices)
-        )
+        self.rows = _as_rows(data, block, devices)
         self.reference = reference
+        self.repeats = 1.0
         self.space = ModelSpace() if space is None else space
         self.structure = as_structure(like)
-        self.block = block
         self.has_gradient = self.structure.is_continuous
 
     def log_density(self, particle: PyTree, data: Any = None) -> Scalar:
@@ -113,17 +100,37 @@ class DataTarget(AbstractTarget):
                 return values
             return values - self._of_rows(self.reference, rows)
 
-        return prior + self._sum(terms) + log_det
+        return prior + self.repeats * self._sum(terms) + log_det
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows the data set has."""
+        return self.rows.num_rows
 
     @property
     def particles_at_once(self) -> int:
-        return max(1, _TERMS_AT_ONCE // self.block)
+        terms = _TERMS_AT_ONCE.get(jax.default_backend(), _TERMS_ON_ACCELERATORS)
+        return max(1, terms // self.rows.block)
+
+    def thinned(self) -> "tuple[DataTarget, float] | None":
+        size = self.structure.size
+        count = max(_THINNED_ROWS, _THINNED_PER_PARAMETER * size)
+        if self.num_rows < _WORTH_THINNING * count:
+            return None
+        rows = RowsInMemory(self.rows.sample(count), min(self.rows.block, count))
+        repeats = self.num_rows / count
+        parts = (rows, jnp.asarray(repeats, self._dtype))
+        return eqx.tree_at(lambda t: (t.rows, t.repeats), self, parts), repeats
 
     def log_density_at_reference(self) -> Scalar:
         """Log likelihood of all rows at the reference point; zero without one."""
         if self.reference is None:
             return jnp.zeros(())
         return self._sum(lambda rows: self._of_rows(self.reference, rows))
+
+    @property
+    def _dtype(self) -> Any:
+        return jnp.result_type(*self.structure.dtypes)
 
     def _of_rows(self, x: PyTree, rows: PyTree) -> Float[Array, " rows"]:
         values = self.log_likelihood(x, rows)
@@ -136,25 +143,24 @@ class DataTarget(AbstractTarget):
         return as_log_density(values, "log_likelihood")
 
     def _sum(self, terms: Callable[[PyTree], Array]) -> Scalar:
-        """The sum over all rows, block by block, on each device its own."""
-        dtype = jnp.result_type(*self.structure.dtypes)
-        if not self.is_spread:
-            total, lost = _sum_in_blocks(terms, self.data, self.block, dtype)
-            return total + lost
+        total, lost = self.rows.total(terms, self._dtype)
+        return total + lost
 
-        def on_one_device(part: tuple[PyTree, Array]) -> tuple[Scalar, Scalar]:
-            return _sum_in_blocks(
-                lambda rows: jnp.where(rows[1], terms(rows[0]), 0.0),
-                part,
-                self.block,
-                dtype,
-            )
 
-        shape = jax.tree_util.tree_leaves(self.data)[0].shape[:2]
-        is_real = (jnp.arange(math.prod(shape)) < self.num_rows).reshape(shape)
-        # The leading axis is that of the devices, so that each has a row of its own.
-        totals, lost = jax.vmap(on_one_device)((self.data, is_real))
-        return jnp.sum(totals) + jnp.sum(lost)
+def _as_rows(
+    data: PyTree, block: int | None, devices: Sequence[jax.Device] | None
+) -> AbstractRows:
+    block = _default_block(data) if block is None else block
+    if isinstance(block, bool) or not isinstance(block, int) or block < 1:
+        raise ValueError(f"block: must be an integer of at least 1; got {block!r}.")
+    rows = {leaf.shape[0] for leaf in jax.tree_util.tree_leaves(data)}
+    if len(rows) != 1:
+        raise ValueError(
+            f"data: all arrays need one leading axis of equal length; got {rows}."
+        )
+    if devices is None:
+        return RowsInMemory(data, block)
+    return RowsOnDevices(data, block, devices)
 
 
 def _default_block(data: PyTree) -> int:
@@ -162,78 +168,3 @@ def _default_block(data: PyTree) -> int:
     if jax.default_backend() == "cpu":
         return 4096
     return min(max(num_rows(data) // 64, 4096), 1 << 17)
-
-
-def _spread(data: PyTree, devices: Sequence[jax.Device]) -> PyTree:
-    """Data with a leading axis of devices, equally many rows on each."""
-    if not len(devices):
-        raise ValueError("devices: must name at least one device; got none.")
-    mesh = Mesh(list(devices), (_ROWS,))
-    sharding = NamedSharding(mesh, PartitionSpec(_ROWS))
-    missing = -num_rows(data) % mesh.size
-
-    def placed(leaf: Array) -> Array:
-        if missing:
-            # Copies of a real row: their terms are finite where the others are.
-            leaf = np.concatenate([leaf, *[leaf[-1:]] * missing])
-        return jax.device_put(leaf.reshape(mesh.size, -1, *leaf.shape[1:]), sharding)
-
-    return jax.tree_util.tree_map(placed, data)
-
-
-def _sum_in_blocks(
-    terms: Callable[[PyTree], Array],
-    data: PyTree,
-    block: int,
-    dtype: Any,
-) -> tuple[Scalar, Scalar]:
-    """The sum over rows and what it lost, in memory bounded by the block.
-
-    Args:
-        terms: One term per row of a block.
-        data: Pytree of arrays with the rows as first axis.
-        block: Rows per block.
-        dtype: Of the sum.
-    """
-    rows = num_rows(data)
-    block = min(block, rows)
-    whole = rows // block * block
-
-    @jax.checkpoint
-    def block_sum(start: Array) -> Scalar:
-        # Sliced where it is used: a reshaped copy would double the data.
-        part = jax.tree_util.tree_map(
-            lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, start, block), data
-        )
-        return _pairwise(terms(part))
-
-    def add(carry: tuple[Array, Array], start: Array):
-        return _compensated(*carry, block_sum(start)), None
-
-    zero = jnp.zeros((), dtype)
-    starts = jnp.arange(0, whole, block)
-    (total, lost), _ = jax.lax.scan(add, (zero, zero), starts)
-    if whole < rows:
-        rest = jax.tree_util.tree_map(lambda leaf: leaf[whole:], data)
-        total, lost = _compensated(total, lost, _pairwise(terms(rest)))
-    return total, lost
-
-
-def _pairwise(values: Float[Array, " n"]) -> Scalar:
-    """A sum in halves: rounding grows with the logarithm of the number of terms."""
-    while values.shape[0] > 1:
-        half = values.shape[0] // 2
-        left, right, odd = values[:half], values[half : 2 * half], values[2 * half :]
-        values = jnp.concatenate([left + right, odd])
-    return values[0]
-
-
-def _compensated(total: Array, lost: Array, term: Array) -> tuple[Array, Array]:
-    """Neumaier's sum: what a sum loses is kept beside it and added at the end."""
-    new = total + term
-    # The barrier keeps the compiler from cancelling what is zero in exact arithmetic.
-    fixed, big, small = jax.lax.stop_gradient((new, total, term))
-    fixed = jax.lax.optimization_barrier(fixed)
-    left = jnp.where(jnp.abs(big) >= jnp.abs(small), big, small)
-    right = jnp.where(jnp.abs(big) >= jnp.abs(small), small, big)
-    return new, lost + ((left - fixed) + right)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from softcvi.targets import DataTarget
+from softcvi.targets._cost import affordable
 
 ROWS = 1_000_000
 
@@ -109,3 +110,27 @@ def test_sums_of_rows_and_odd_data_are_refused():
         DataTarget(log_prior, log_likelihood, jnp.zeros(3), data=odd)
     with pytest.raises(ValueError, match="block: must be an integer"):
         DataTarget(log_prior, log_likelihood, jnp.zeros(3), data=data, block=0)
+
+
+def test_a_sample_of_the_rows_stands_for_all():
+    data, mean, precision = regression(100_000)
+    target = DataTarget(log_prior, log_likelihood, jnp.zeros(3), data=data)
+    thinned, repeats = target.thinned()
+    assert thinned.num_rows * repeats == target.num_rows
+    assert thinned.num_rows < 0.1 * target.num_rows
+    curvature = np.asarray(jax.hessian(thinned.log_density)(jnp.asarray(mean, "f4")))
+    # As narrow as with all rows, to the error of a sample of so many.
+    np.testing.assert_allclose(-np.diag(curvature), np.diag(precision), rtol=0.1)
+    assert thinned.thinned() is None
+
+
+def test_as_many_evaluations_as_a_budget_allows():
+    data, *_ = regression(20_000)
+    few, many = (
+        DataTarget(log_prior, log_likelihood, jnp.zeros(3), data=rows)
+        for rows in (jax.tree.map(lambda leaf: leaf[:2_000], data), data)
+    )
+    allowed = [affordable(t, 1e8, fewest=1, most=10_000) for t in (few, many)]
+    assert 1 < allowed[1] < allowed[0] < 10_000
+    assert allowed[0] == pytest.approx(10 * allowed[1], rel=0.2)
+    assert affordable(many, 1.0, fewest=7, most=10) == 7

@@ -3,10 +3,35 @@
 import math
 from typing import Any
 
+import jax
 from jax.extend import core
+
+from softcvi.targets._base import AbstractTarget
 
 # What one operation of a program costs besides its elements.
 _OVERHEAD = 10
+
+
+def affordable(
+    target: AbstractTarget, budget: float, *, fewest: int, most: int, each: float = 1.0
+) -> int:
+    """How many evaluations of a log density a budget of operations allows.
+
+    Args:
+        target: The target.
+        budget: Elementary operations; two cores take about 1e10 in a second.
+        fewest: At least so many, whatever they cost.
+        most: At most so many, however little they cost.
+        each: Evaluations that one of what is counted takes.
+
+    Example:
+        >>> import jax.numpy as jnp, softcvi
+        >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+        >>> affordable(target, 1e9, fewest=10, most=1000)
+        1000
+    """
+    cost = cost_of(jax.make_jaxpr(target.log_density)(target.like))
+    return max(fewest, int(min(most, budget / (each * cost))))
 
 
 def cost_of(program: core.ClosedJaxpr) -> int:

@@ -1,0 +1,40 @@
+"""Where averages over short chains go, from how much they have forgotten."""
+
+import dataclasses
+
+import numpy as np
+
+# A memory that is nearly complete says nothing about where the chains would end.
+_LARGEST_MEMORY = 0.95
+
+
+@dataclasses.dataclass(frozen=True)
+class Limit:
+    """Where the average of each chain goes, and the memory of its start."""
+
+    each: np.ndarray
+    memory: np.ndarray
+
+    @property
+    def value(self) -> np.ndarray:
+        """The mean over chains."""
+        return self.each.mean(axis=0)
+
+    @property
+    def error(self) -> np.ndarray:
+        """Its standard error."""
+        return self.each.std(axis=0) / np.sqrt(len(self.each))
+
+
+def limit_of(later: np.ndarray, start: np.ndarray) -> Limit:
+    """Where averages over chains go, from how much they have forgotten of their start.
+
+    If what is left of the start's departure is the share ``memory``, the mean of
+    ``later - memory * start`` is ``1 - memory`` times the mean in the long run.
+    """
+    centred = start - start.mean(axis=0)
+    variance = np.mean(centred**2, axis=0)
+    covariance = np.mean(centred * (later - later.mean(axis=0)), axis=0)
+    memory = covariance / np.where(variance > 0, variance, np.inf)
+    memory = np.clip(memory, 0.0, _LARGEST_MEMORY)
+    return Limit((later - memory * start) / (1 - memory), memory)
