@@ -10,6 +10,8 @@ from pathlib import Path
 
 import jax
 
+from softcvi._private_folder import private_folder
+
 _SWITCH = "SOFTCVI_CACHE"
 _FOLDER = "SOFTCVI_CACHE_DIR"
 _QUIET = "TF_CPP_MIN_LOG_LEVEL"
@@ -43,7 +45,8 @@ def enable_compilation_cache(
     this by itself; ``SOFTCVI_CACHE=0`` in the environment, or None as ``path``, turns
     it off. A folder that JAX was already told of (``JAX_COMPILATION_CACHE_DIR``) stays
     as it is, unless ``path`` is given. The standard folder is kept below a gigabyte,
-    oldest programs go first; several processes can use it at the same time. XLA would
+    oldest programs go first; several processes can use it at the same time. It is not
+    used if other users can write to it, who would decide what is run. XLA would
     print a page for each program that it reads, so its logs are turned off, unless you
     chose a level (``TF_CPP_MIN_LOG_LEVEL``) yourself.
 
@@ -74,6 +77,8 @@ def enable_compilation_cache(
         # A folder of its own: downloads and Stan programs lie beside it.
         base = _standard_folder() / "xla" if isinstance(path, _Standard) else Path(path)
         folder = base / _machine() if isinstance(path, _Standard) else base
+        if isinstance(path, _Standard):
+            private_folder(base)
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, RuntimeError):  # no such user, as in some containers: no home
         return None

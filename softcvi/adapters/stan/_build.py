@@ -10,6 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from softcvi._private_folder import is_own_file, private_folder
 from softcvi.adapters._extras import require
 from softcvi.adapters.stan._stanc import httpstan_folder, httpstan_version
 
@@ -47,6 +48,22 @@ def cache_folder() -> Path:
     return Path(platformdirs.user_cache_dir("softcvi", appauthor=False)) / "stan"
 
 
+def _own_cache_folder(*, written: bool = False) -> Path:
+    """The folder, which must be this user's alone: what is in it is run."""
+    folder = cache_folder()
+    try:
+        private_folder(folder)
+        if written:
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        return folder
+    except OSError as error:
+        raise RuntimeError(
+            f"program: compiled Stan programs cannot be kept in {folder} ({error}). "
+            "Name another folder in the environment variable SOFTCVI_CACHE_DIR."
+        ) from error
+
+
 def build(
     cpp: str,
     name: str,
@@ -65,18 +82,20 @@ def build(
         progress: Say on standard error that a compilation takes place.
 
     Raises:
-        RuntimeError: If there is no C++ compiler, or if it fails.
+        RuntimeError: If there is no C++ compiler, if it fails, or if there is no folder
+            to keep programs in that is this user's alone.
     """
     filelock = require("filelock", "stan")
     compiler = _compiler()
     level = _LEVELS[optimize]
-    library = cache_folder() / f"{_digest(compiler, level, cpp, _shim_text())}.so"
-    if library.is_file():
+    folder = _own_cache_folder()
+    library = folder / f"{_digest(compiler, level, cpp, _shim_text())}.so"
+    if is_own_file(library):
         return library
-    library.parent.mkdir(parents=True, exist_ok=True)
+    _own_cache_folder(written=True)
     with filelock.FileLock(f"{library}.lock"):
         # Another process may have built it while this one waited.
-        if library.is_file():
+        if is_own_file(library):
             return library
         if progress:
             _say(f"Compiling {name} (about half a minute; kept in {library.parent})")
@@ -105,11 +124,11 @@ def precompiled_header(compiler: str, level: str, progress: bool) -> Path:
             f"precompile: {compiler} is not g++, the only compiler it works with. "
             "Leave it out, or name g++ in the environment variable CXX."
         )
-    folder = cache_folder() / f"header-{_digest(compiler, level)}"
+    folder = _own_cache_folder(written=True) / f"header-{_digest(compiler, level)}"
     header = folder / f"{_HEADER}.gch"
     header.parent.mkdir(parents=True, exist_ok=True)
     with filelock.FileLock(f"{folder}.lock"):
-        if header.is_file():
+        if is_own_file(header):
             return folder
         if progress:
             _say(f"Compiling Stan's headers (a minute, 800 MB in {folder.parent})")
@@ -132,7 +151,7 @@ def _compile(
         source.write_text(cpp)
         wanted = [(source, model, level)]
         shim = library.parent / f"shim-{_digest(compiler, _shim_text())}.o"
-        if not shim.is_file():
+        if not is_own_file(shim):
             wanted.append((_SHIM, folder / "shim.o", "-O1"))
         running = [
             _start([compiler, *_FLAGS, o, *includes, "-c", str(s), "-o", str(out)])
@@ -140,7 +159,7 @@ def _compile(
         ]
         for process in running:
             _finish(process)
-        if not shim.is_file():
+        if not is_own_file(shim):
             os.replace(folder / "shim.o", shim)
         linked = folder / "model.so"
         parts = [str(model), str(shim), "-o", str(linked)]

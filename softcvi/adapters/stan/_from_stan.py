@@ -1,5 +1,6 @@
 """From a Stan program to a target, whichever engine evaluates it."""
 
+import functools
 import os
 import tempfile
 from abc import ABC, abstractmethod
@@ -74,14 +75,20 @@ class Httpstan(AbstractEngine):
     ) -> Opened:
         translated = translate(source)
         text = as_json(data, translated.inputs)
-        path = build(
+        build_now = functools.partial(
+            build,
             translated.cpp,
             source.name,
             optimize=self.optimize,
             precompile=self.precompile,
             progress=progress,
         )
-        program = Library(path, text, seed)
+        path = build_now()
+        try:
+            program = Library(path, text, seed)
+        except OSError:  # the file in the cache is damaged
+            path.unlink(missing_ok=True)
+            program = Library(build_now(), text, seed)
         standardised = placed(translated.hierarchies, program, translated.types)
         return Opened(program, translated.types, standardised)
 
