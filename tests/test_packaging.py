@@ -47,6 +47,7 @@ OPTIONAL = (
     "arviz_stats",
     "blackjax",
     "bridgestan",
+    "funsor",
     "httpstan",
     "jinja2",
     "matplotlib",

@@ -114,13 +114,25 @@ class ModelCall(eqx.Module):
                     raise
         return self._trace(handlers, jax.random.key(_PRIOR_DRAWS - 1))
 
+    def handled(
+        self, *handlers: Callable[[Callable], Callable], key: PRNGKeyArray
+    ) -> Callable:
+        """The model seeded and under handlers, innermost first.
+
+        Args:
+            *handlers: Functions from a model to a model.
+            key: Seed of whatever is not substituted.
+        """
+        model = require("numpyro", "numpyro").handlers.seed(self.model, key)
+        for handler in handlers:
+            model = handler(model)
+        return model
+
     def _trace(
         self, handlers: tuple[Callable[[Callable], Callable], ...], key: PRNGKeyArray
     ) -> dict[str, dict]:
         numpyro = require("numpyro", "numpyro")
-        model = numpyro.handlers.seed(self.model, key)
-        for handler in handlers:
-            model = handler(model)
+        model = self.handled(*handlers, key=key)
         args, kwargs = self.arguments()
         recorder = numpyro.handlers.trace(model)
         try:

@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 
 from softcvi.adapters._extras import require
-from softcvi.adapters.numpyro._call import ModelCall, moving_sites
+from softcvi.adapters.numpyro._call import ModelCall, is_in_loop, moving_sites
 from softcvi.adapters.numpyro._decentre import hierarchical_sites
+from softcvi.adapters.numpyro._enumerate import num_batch_dims, summed_sites
 from softcvi.adapters.numpyro._params import split_params
 from softcvi.adapters.numpyro._sites import (
     Sites,
@@ -33,7 +34,10 @@ def from_numpyro(
     Latent sites are found by running the model once. Plates, ``factor``,
     ``handlers.reparam``, ``mask`` and ``scale``, improper priors and discrete sites
     work as NumPyro means them; ``deterministic`` sites appear in the draws. A site may
-    be discrete: it needs no enumeration.
+    be discrete: it needs no enumeration. Sites marked for it (``infer={"enumerate":
+    "parallel"}`` or ``config_enumerate``) are summed out as by NUTS, and drawn given
+    the other latents, one draw for each draw of these; inside ``scan`` they are summed
+    out alone.
 
     Args:
         model: The model, as NumPyro users write it.
@@ -70,13 +74,13 @@ def from_numpyro(
         raise TypeError(f"model: expected a NumPyro model; got {type(model).__name__}.")
     call = ModelCall(model, args, kwargs)
     sites = find_sites(call)
-    ranges = {n: discrete_range(s) for n, s in sites.latents.items() if is_discrete(s)}
-    can_decentre = decentre and not ranges and not sites.subsampled
-    standard, notes = (
-        hierarchical_sites(call, sites.latents) if can_decentre else ((), ())
-    )
-    chosen = _chosen_space(space, call, sites.latents, ranges, standard)
-    values = {name: jnp.asarray(s["value"]) for name, s in sites.latents.items()}
+    summed = summed_sites(sites.latents)
+    latents = {n: site for n, site in sites.latents.items() if n not in summed}
+    ranges = {n: discrete_range(s) for n, s in latents.items() if is_discrete(s)}
+    can_decentre = decentre and not (ranges or sites.subsampled or summed)
+    standard, notes = hierarchical_sites(call, latents) if can_decentre else ((), ())
+    chosen = _chosen_space(space, call, latents, ranges, standard)
+    values = {name: jnp.asarray(s["value"]) for name, s in latents.items()}
     like = jax.eval_shape(lambda x: chosen.from_model_and_log_det(x)[0], values)
     params, transforms = split_params(sites.trace)
     return NumPyroTarget(
@@ -90,6 +94,9 @@ def from_numpyro(
         observed=tuple(sites.observed),
         subsampled=sites.subsampled,
         constants=_constants(call, sites),
+        summed=summed,
+        undrawn=_undrawn(call, sites, summed),
+        batch_dims=num_batch_dims(sites.trace),
         has_factor=any(
             s["type"] == "sample" and s["is_observed"] and n not in sites.observed
             for n, s in sites.trace.items()
@@ -123,6 +130,19 @@ def _floats_or_ints(like: dict, ranges: dict) -> dict:
 
 def _constants(call: ModelCall, sites: Sites) -> tuple[str, ...]:
     """Deterministic sites that no latent has an effect on."""
-    names = tuple(n for n, s in sites.trace.items() if s["type"] == "deterministic")
+    names = _deterministic(sites)
     moving = moving_sites(call, sites.latents, lambda site: site["value"], names)
     return tuple(name for name in names if name not in moving)
+
+
+def _undrawn(call: ModelCall, sites: Sites, summed: tuple[str, ...]) -> tuple[str, ...]:
+    """Summed sites if one lies in a loop, and the deterministic sites they move."""
+    of = {name: sites.latents[name] for name in summed}
+    if not any(is_in_loop(site) for site in of.values()):
+        return ()
+    names = _deterministic(sites)
+    return (*summed, *moving_sites(call, of, lambda site: site["value"], names))
+
+
+def _deterministic(sites: Sites) -> tuple[str, ...]:
+    return tuple(n for n, s in sites.trace.items() if s["type"] == "deterministic")

@@ -12,6 +12,11 @@ from jaxtyping import Array, PRNGKeyArray, Scalar
 from softcvi.adapters._extras import require
 from softcvi.adapters._model_target import AbstractModelTarget
 from softcvi.adapters.numpyro._call import ModelCall, substitute
+from softcvi.adapters.numpyro._enumerate import (
+    key_of,
+    summed_log_density,
+    with_draws,
+)
 from softcvi.adapters.numpyro._handlers import (
     as_it_is,
     drawn_if_improper,
@@ -43,6 +48,11 @@ class NumPyroTarget(AbstractModelTarget):
         subsampled: Names of the plates that subsample their data.
         constants: Names of the deterministic sites that no latent has an effect on:
             they are not part of the draws.
+        summed: Names of the discrete sites that the density is summed over; draws of
+            them given all other latents are part of the draws.
+        undrawn: Names of sites that draws leave out: summed ones inside ``scan``, for
+            which NumPyro has no draws, and what follows from them.
+        batch_dims: Largest number of batch axes of a site, plates included.
         has_factor: Whether the model has a ``factor``: no data, but a likelihood.
         notes: What the adapter has decided, for people.
         warned: What is suspicious about the model (``model_warnings``).
@@ -67,6 +77,9 @@ class NumPyroTarget(AbstractModelTarget):
     observed: tuple[str, ...] = eqx.field(static=True)
     subsampled: tuple[str, ...] = eqx.field(static=True)
     constants: tuple[str, ...] = eqx.field(static=True)
+    summed: tuple[str, ...] = eqx.field(static=True)
+    undrawn: tuple[str, ...] = eqx.field(static=True)
+    batch_dims: int = eqx.field(static=True)
     has_factor: bool = eqx.field(static=True)
     notes: tuple[str, ...] = eqx.field(static=True)
     warned: tuple[str, ...] = eqx.field(static=True)
@@ -85,6 +98,8 @@ class NumPyroTarget(AbstractModelTarget):
 
     def log_density(self, particle: dict, data: Any = None) -> Scalar:
         x, log_det = self.space.to_model_and_log_det(particle)
+        if self.summed:
+            return self._summed_log_density(x, data) + log_det
         trace = self._trace(x, key=data)
         numpyro = require("numpyro", "numpyro")
         total = jnp.zeros(())
@@ -130,7 +145,8 @@ class NumPyroTarget(AbstractModelTarget):
 
     def in_space(self, space: AbstractSpace) -> "NumPyroTarget":
         if isinstance(space, SpaceOfModel):
-            latents = latent_sites(self.call)
+            found = latent_sites(self.call)
+            latents = {name: found[name] for name in self.structure.like}
             offsets = getattr(self.space, "offsets", {})
             space = make_space(self.call, latents, offsets, space.decentred)
         return dataclasses.replace(self, space=space)
@@ -142,7 +158,9 @@ class NumPyroTarget(AbstractModelTarget):
             for name, site in trace.items()
             if site["type"] == "deterministic" and name not in self.constants
         }
-        return {**self._latents_of(x), **derived}
+        drawn = {name: trace[name]["value"] for name in self.summed}
+        shown = {**self._latents_of(x), **drawn, **derived}
+        return {name: v for name, v in shown.items() if name not in self.undrawn}
 
     def num_values(self) -> dict[str, int]:
         return self.discrete_sizes
@@ -185,6 +203,9 @@ class NumPyroTarget(AbstractModelTarget):
         }
 
     def log_likelihood(self, x: dict) -> dict[str, Array]:
+        if self.summed:
+            # Given drawn discrete values it is not the likelihood that LOO is about.
+            return {}
         trace = self._trace(self._latents_of(x))
         return {name: _log_prob(trace[name]) for name in self.observed}
 
@@ -213,10 +234,26 @@ class NumPyroTarget(AbstractModelTarget):
         )
 
     def _trace(self, x: dict, key: PRNGKeyArray | None = None) -> dict[str, dict]:
-        values = {**self._latents_of(x), **self._constrained_params()}
+        handlers = self._fixing(x, key)
+        if not {*self.summed} <= {*x, *self.undrawn}:
+            drawn_key = key_of(self._latents_of(x))
+            handlers = (*handlers, lambda model: with_draws(model, drawn_key))
+        return self.call.trace(*handlers, key=key)
+
+    def _fixing(self, x: dict, key: PRNGKeyArray | None) -> tuple:
+        """Handlers that fix latents and parameters, and plates where they must be."""
+        known = {name: x[name] for name in self.summed if name in x}
+        values = {**self._latents_of(x), **known, **self._constrained_params()}
         # A key means one step on a mini-batch; otherwise plates hold all their data.
         whole = whole_plates if self.subsampled and key is None else as_it_is
-        return self.call.trace(substitute(values), whole, key=key)
+        return substitute(values), whole
+
+    def _summed_log_density(self, x: dict, key: PRNGKeyArray | None) -> Scalar:
+        fixing = self._fixing(x, key)
+        key = jax.random.key(0) if key is None else key
+        model = self.call.handled(*fixing, key=key)
+        args, kwargs = self.call.arguments()
+        return summed_log_density(model, args, kwargs, self.batch_dims)
 
     def _latents_of(self, x: dict) -> dict[str, Any]:
         return {name: x[name] for name in self.structure.like}
@@ -231,6 +268,9 @@ def predict(
     """One run of a model with latents fixed and the observed sites drawn anew."""
     numpyro = require("numpyro", "numpyro")
     values = {**target._latents_of(x), **target._constrained_params()}
+    if call is target.call:
+        # Other arguments may have other numbers of them, which are then drawn anew.
+        values |= {name: x[name] for name in target.summed if name in x}
     args, kwargs = call.arguments()
     model = numpyro.handlers.substitute(redrawn(call.model), values)
     model = whole_plates(model) if target.subsampled else model
