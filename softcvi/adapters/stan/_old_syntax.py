@@ -94,12 +94,6 @@ def _own_densities(code: str) -> str:
             continue
         suffix = "lpmf" if first.lstrip().startswith("int") else "lpdf"
         code = re.sub(rf"\b{name}_log\b", f"{name}_{suffix}", code)
-        head = re.compile(rf"\breal\s+{name}_{suffix}\s*(?=\()").search(code)
-        if head:
-            end = _skip(code, head.end(), "(", ")")
-            outcome, *rest = _arguments(code[head.end() + 1 : end - 1])
-            with_bar = f"({outcome} |{','.join(rest)})"
-            code = code[: head.end()] + with_bar + code[end:]
     return code
 
 

@@ -81,12 +81,16 @@ def translate(source: Source) -> Translation:
         newer = modernised(source.text)
         if newer == source.text:
             raise ValueError(_refusal(source, first))
-        source = Source(newer, source.name, source.folder)
-        second = _run(source, "--print-cpp")
+        rewritten = Source(newer, source.name, source.folder)
+        second = _run(rewritten, "--print-cpp")
         if second.returncode != 0:
-            # Of the two messages, the one about the program as the user wrote it.
-            raise ValueError(_refusal(source, first))
-        first = second
+            # The first message may be about syntax that is rewritten; the second is
+            # about what is left then.
+            raise ValueError(
+                f"{_refusal(source, first)}\nRewritten in current syntax it is refused "
+                f"for this:\n{_said(second)}"
+            )
+        source, first = rewritten, second
     info = json.loads(_run(source, "--info").stdout)
     inputs = {name: _input(facts) for name, facts in info["inputs"].items()}
     canonical = _run(source, "--print-canonical").stdout
@@ -125,9 +129,17 @@ def _run(source: Source, *options: str) -> subprocess.CompletedProcess:
         )
 
 
+def _said(answer: subprocess.CompletedProcess) -> str:
+    return answer.stderr.strip() or answer.stdout.strip()
+
+
 def _refusal(source: Source, answer: subprocess.CompletedProcess) -> str:
-    said = answer.stderr.strip() or answer.stdout.strip()
-    text = f"program: the Stan compiler refused {source.name}:\n{said}"
+    text = f"program: the Stan compiler refused {source.name}:\n{_said(answer)}"
+    if "#include" in source.text and source.folder is None:
+        text += (
+            "\nFiles that a program includes are looked for in its own folder: give "
+            "the path of the program instead of its text."
+        )
     newer = newer_features(source.text)
     if newer:
         needed = ", ".join(f"{name} (Stan {since})" for name, since in newer.items())

@@ -10,7 +10,7 @@ from softcvi.adapters.stan._groups import classify
 from softcvi.adapters.stan._old_syntax import modernised
 from softcvi.adapters.stan._r_dump import parse_r_dump
 from softcvi.adapters.stan._rounding import exact, parameter_types
-from softcvi.adapters.stan._source import Source
+from softcvi.adapters.stan._source import Source, as_source
 from softcvi.adapters.stan._stanc import Input, translate
 
 
@@ -162,14 +162,33 @@ model { if (a<-1) reject("a"); a ~ f(1); 3 ~ c(a); lp__ <- lp__ - a * a;
   increment_log_prob(f_log(a, 2)); }"""
     new = modernised(old)
     for part in (
-        "real f_lpdf(real y | real mu)",
-        "real c_lpmf(int k | real p)",
+        "real f_lpdf(real y, real mu)",
+        "real c_lpmf(int k, real p)",
         "real half_log(real x)",
         "if (a<-1)",
         "target += - a * a;",
         "target += (f_lpdf(a | 2));",
     ):
         assert part in new, part
+    pytest.importorskip("httpstan")
+    assert translate(Source(old)).types == {"a": "real"}
+
+
+def test_of_an_old_program_both_messages_are_told():
+    pytest.importorskip("httpstan")
+    program = "data { real y[2]; } parameters { real a; } model { y ~ normal(b, 1); }"
+    with pytest.raises(ValueError, match=r"(?s)array.*Rewritten.*'b' not in scope"):
+        translate(Source(program))
+
+
+def test_included_files_are_those_beside_the_program(tmp_path):
+    pytest.importorskip("httpstan")
+    text = "functions {\n#include f.stan\n}\nparameters { real x; }\nmodel { x ~ f(); }"
+    with pytest.raises(ValueError, match="give the path of the program"):
+        translate(Source(text))
+    (tmp_path / "model.stan").write_text(text)
+    (tmp_path / "f.stan").write_text("real f_lpdf(real x) { return -square(x); }")
+    assert translate(as_source(tmp_path / "model.stan")).types == {"x": "real"}
 
 
 def test_old_syntax():
