@@ -141,6 +141,12 @@ def fit(
     return dataclasses.replace(result, seconds_start=seconds_start)
 
 
+def _interrupted(result: FitResult, when: str) -> FitResult:
+    """A result that Ctrl-C came after: the fit was to go on."""
+    message = f"{result.message}; interrupted {when}"
+    return dataclasses.replace(result, status="interrupted", message=message)
+
+
 def _first_trusted(key: PRNGKeyArray, beginning: Beginning, plan: Plan) -> FitResult:
     """Train one guide after the other until one is trusted, or take the best."""
     results: list[FitResult] = []
@@ -151,14 +157,20 @@ def _first_trusted(key: PRNGKeyArray, beginning: Beginning, plan: Plan) -> FitRe
             steps, why_few = enough_steps(
                 guide, beginning.target, candidate.objective, steps
             )
-        [result] = train(
-            key if i == 0 else jax.random.fold_in(key, i),
-            beginning.target,
-            guide,
-            dataclasses.replace(plan, steps=steps),
-            objective=candidate.objective,
-            startup_steps=int(beginning.startup_share * plan.steps),
-        )
+        try:
+            [result] = train(
+                key if i == 0 else jax.random.fold_in(key, i),
+                beginning.target,
+                guide,
+                dataclasses.replace(plan, steps=steps),
+                objective=candidate.objective,
+                startup_steps=int(beginning.startup_share * plan.steps),
+            )
+        except KeyboardInterrupt:
+            if not results:
+                raise
+            results[-1] = _interrupted(results[-1], "before the next guide")
+            break
         if results and result.steps == 0:
             break  # a limit was reached before
         choices = {"start": beginning.words}
@@ -170,7 +182,13 @@ def _first_trusted(key: PRNGKeyArray, beginning: Beginning, plan: Plan) -> FitRe
         results.append(result)
         words.append(candidate.words)
         is_last = i == len(beginning.candidates) - 1
-        if result.status == "interrupted" or is_last or result.verdict.trusted:
+        if result.status == "interrupted" or is_last:
+            break
+        try:
+            if result.verdict.trusted:
+                break
+        except KeyboardInterrupt:
+            results[-1] = _interrupted(result, "before its verdict")
             break
     if len(results) == 1:
         return results[0]

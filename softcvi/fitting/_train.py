@@ -165,7 +165,10 @@ def _result(
     end = Posterior(*run.unpack(last.params))
     if status in ("finished", "stopped") and not outcome.abandoned:
         start = Posterior(*run.unpack(first.params))
-        end, note = _better(start, end, num_draws)
+        try:
+            end, note = _better(start, end, num_draws)
+        except KeyboardInterrupt:
+            status, note = "interrupted", "; interrupted before it was compared"
         message += note
     return FitResult(
         posterior=end,

@@ -16,6 +16,8 @@ from softcvi.posterior import Posterior
 from softcvi.starts import StartReport, Suggestion
 from softcvi.targets import AbstractTarget
 
+INTERRUPTED = "interrupted"
+
 
 class Answer(Protocol):
     """What an attempt ends with: a ``FitResult``, or anything that offers the same.
@@ -84,6 +86,13 @@ class Attempt:
     def verdict(self) -> Verdict | None:
         """What the program thinks of it; None if the attempt failed."""
         return None if self.answer is None else self.answer.verdict
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended it, and with it the ladder."""
+        if self.answer is None:
+            return self.failure == INTERRUPTED
+        return self.answer.status == INTERRUPTED
 
     @property
     def khat(self) -> float:

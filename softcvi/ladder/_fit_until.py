@@ -13,7 +13,7 @@ from softcvi.fitting._checkpoint import CheckpointError, as_checkpoint
 from softcvi.fitting._checks import check_count, check_target, checked_key
 from softcvi.fitting._failure import CallbackFailure, callback_failures
 from softcvi.fitting._untrained import failed_start
-from softcvi.ladder._base import AbstractRung, Attempt, LadderState
+from softcvi.ladder._base import INTERRUPTED, AbstractRung, Attempt, LadderState
 from softcvi.ladder._chains import Chains
 from softcvi.ladder._flow import Flow
 from softcvi.ladder._normal import AsPlaced, Simple
@@ -131,8 +131,7 @@ def _try_all(rungs: tuple[AbstractRung, ...], state: LadderState) -> None:
             if attempt.answer is not None and state.target.model_parameters():
                 # Later rungs build on the model parameters that this one has trained.
                 state.target = attempt.answer.posterior.target or state.target
-            is_stopped = attempt.answer and attempt.answer.status == "interrupted"
-            if attempt.accepted or is_stopped:
+            if attempt.accepted or attempt.interrupted:
                 return
             rung = None if attempt.answer is None else rung.further(attempt)
 
@@ -143,6 +142,11 @@ def _try(rung: AbstractRung, state: LadderState) -> Attempt | None:
         return rung.attempt(state)
     except CheckpointError:
         raise  # a file that must not be written over
+    except KeyboardInterrupt:
+        if not any(attempt.answer for attempt in state.attempts):
+            raise
+        seconds = time.perf_counter() - began
+        return Attempt(type(rung).__name__, seconds, failure=INTERRUPTED)
     except Exception as error:
         # Whatever it is: earlier answers must not be lost to it.
         lines = str(error).strip().splitlines()

@@ -6,7 +6,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from softcvi.diagnostics import Verdict
 from softcvi.fitting import FitResult, History
-from softcvi.ladder._base import Answer, Attempt
+from softcvi.ladder._base import INTERRUPTED, Answer, Attempt
 from softcvi.ladder._chains import ChainDraws, ChainResult
 from softcvi.posterior import ImportanceSample, Posterior
 from softcvi.starts import StartReport
@@ -79,7 +79,9 @@ class LadderResult:
 
     @property
     def status(self) -> str:
-        """How the attempt of the answer ended."""
+        """How the attempt of the answer ended; ``"interrupted"`` if the ladder was."""
+        if self.attempts[-1].interrupted:
+            return INTERRUPTED
         return self.answer.status
 
     @property

@@ -107,3 +107,42 @@ def test_the_loop_keeps_the_callers_precision():
             jax.random.key(0), target, guide, steps=50, start=None, progress=False
         )
         assert result.posterior.guide.distribution.loc.dtype == jnp.float64
+
+
+def test_ctrl_c_after_the_last_step_loses_nothing(quick, monkeypatch):
+    from softcvi.fitting import _train
+
+    def pressed(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_train, "_better", pressed)
+    result = quick()
+    assert (result.status, result.steps) == ("interrupted", 300)
+    assert "all steps done; interrupted before" in result.message
+
+
+def test_ctrl_c_during_a_verdict_gives_back_what_was_fitted(target, monkeypatch):
+    from softcvi.fitting import _begin, _result
+
+    def two(*args, **kwargs):
+        guides = (softcvi.guides.mean_field, softcvi.guides.full_rank)
+        candidates = tuple(
+            _begin.Candidate(lambda make=make: make(target), softcvi.SoftCVI())
+            for make in guides
+        )
+        return _begin.Beginning(target, candidates, 0.0, None, "as given")
+
+    pressed = []
+
+    def judge(evidence):
+        pressed.append(True)
+        if len(pressed) == 1:
+            raise KeyboardInterrupt
+        return softcvi.diagnostics.judge(evidence)
+
+    monkeypatch.setattr(softcvi.fitting._fit, "suggested", two)
+    monkeypatch.setattr(_result, "judge", judge)
+    result = softcvi.fit(jax.random.key(0), target, steps=60, progress=False)
+    assert (result.status, result.steps) == ("interrupted", 60)
+    assert "interrupted before its verdict" in result.message
+    assert not result.verdict.trusted  # asked again, it is made

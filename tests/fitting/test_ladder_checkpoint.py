@@ -101,3 +101,24 @@ def test_checkpoints_of_another_ladder_and_damaged_ones_are_refused(climb, tmp_p
     path.write_bytes(content[:-200])
     with pytest.raises(ValueError, match=r"checkpoint: .* is damaged"):
         climb(checkpoint=path)
+
+
+class Pressed(AbstractRung):
+    """Ctrl-C comes where no loop remembers it, as in chains."""
+
+    def attempt(self, state):
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_in_a_rung_keeps_what_the_others_reached(target):
+    def run(*rungs):
+        return softcvi.fit_until(
+            jax.random.key(0), target, rungs=rungs, steps=60, progress=False
+        )
+
+    answer = run(Trained("mean_field"), Pressed(), Trained("full_rank"))
+    assert [a.interrupted for a in answer.attempts] == [False, True]
+    assert answer.status == "interrupted"
+    assert answer.sample(jax.random.key(1), 10)["x"].shape == (10, 2)
+    with pytest.raises(KeyboardInterrupt):
+        run(Pressed(), Trained("mean_field"))
