@@ -8,9 +8,10 @@ import re
 from pathlib import Path
 
 from softcvi_experiments import faults, rows
-from softcvi_experiments.store import Records
 from softcvi_experiments.tables import markdown_table
 from softcvi_experiments.tasks import PAPER_TASKS, get_task
+
+from softcvi.sweeps import RecordStore
 
 _ROOT = Path(__file__).resolve().parents[1]
 _RESULTS = _ROOT / "results"
@@ -50,7 +51,7 @@ def tables() -> dict[str, str]:
         "quality": _quality(), "steps": _steps(), "peers": _peers(), "cold": _cold(),
         "untouched": _untouched(), "verdict": _verdict("verdict"),
         "verdict-second": _verdict("verdict-second"),
-        "rows": rows.table(Records(_RESULTS / "rows").latest(*rows.IDENTITY)),
+        "rows": rows.table(RecordStore(_RESULTS / "rows").latest(*rows.IDENTITY)),
         **_faults(),
     }  # fmt: skip
 
@@ -183,7 +184,7 @@ def _verdict(folder: str) -> str:
 
 
 def _faults() -> dict[str, str]:
-    records = Records(_RESULTS / "faults").latest(*faults.IDENTITY)
+    records = RecordStore(_RESULTS / "faults").latest(*faults.IDENTITY)
     return {
         "faults": f"{faults.made(records)}\n\n{faults.faults_table(records)}",
         "damaged-files": faults.files_table(records),

@@ -26,9 +26,6 @@ from ._settings import (
     RECIPES,
     Settings,
 )
-from .store import (
-    Records,
-)
 
 __all__ = [
     "MARGINAL_TASKS",
@@ -37,7 +34,6 @@ __all__ = [
     "PARTICLES",
     "RECIPES",
     "SLCP_METHODS",
-    "Records",
     "Reproduction",
     "Settings",
     "get_objective",

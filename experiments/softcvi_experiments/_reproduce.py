@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import jax.random as jr
 
 from softcvi.fitting import AbstractReporter
+from softcvi.sweeps import RecordStore
 from softcvi_experiments._figures import metrics_figure, save_figure
 from softcvi_experiments._limit_store import stored_limits
 from softcvi_experiments._methods import PAPER_METHODS
@@ -16,7 +17,6 @@ from softcvi_experiments._run import run_piece
 from softcvi_experiments._settings import Settings, check_names
 from softcvi_experiments._tables import Row, as_markdown, compare
 from softcvi_experiments.references import AbstractReferenceSource, get_source
-from softcvi_experiments.store import Records
 from softcvi_experiments.tasks import PAPER_TASKS, get_task
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def reproduce_metrics(
     """
     settings = Settings() if settings is None else settings
     check_names(list(tasks), list(methods), runs)
-    records = Records(out)
+    records = RecordStore(out)
     source = get_source(settings.reference, data_dir)
     rows = run_all(records, tasks, methods, runs, settings, source, progress, say)
     reachable = _limits(records, tasks, runs, settings, source, say) if limits else {}
@@ -113,7 +113,7 @@ def _figure(
 
 
 def run_all(
-    records: Records,
+    records: RecordStore,
     tasks: Sequence[str],
     methods: Sequence[str],
     runs: int,
@@ -136,7 +136,7 @@ def run_all(
 
     Example:
         >>> import tempfile
-        >>> records, source = Records(tempfile.mkdtemp()), get_source("builtin")
+        >>> records, source = RecordStore(tempfile.mkdtemp()), get_source("builtin")
         >>> tasks, settings = ["linear_regression"], Settings(steps=2)
         >>> rows = run_all(
         ...     records, tasks, ["elbo"], 1, settings, source, False, print
@@ -177,7 +177,7 @@ def figure_name(settings: Settings) -> str:
 
 
 def _limits(
-    records: Records,
+    records: RecordStore,
     tasks: Sequence[str],
     runs: int,
     settings: Settings,

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from softcvi.fitting import AbstractReporter
+from softcvi.sweeps import RecordStore
 from softcvi_experiments._figures import particles_figure, save_figure
 from softcvi_experiments._methods import PAPER_METHODS
 from softcvi_experiments._reproduce import (
@@ -14,7 +15,6 @@ from softcvi_experiments._reproduce import (
 )
 from softcvi_experiments._settings import Settings, check_names
 from softcvi_experiments.references import get_source
-from softcvi_experiments.store import Records
 from softcvi_experiments.tasks import PAPER_TASKS
 
 PARTICLES = (2, 4, 8, 16, 32, 64)
@@ -56,7 +56,7 @@ def reproduce_particles(
     """
     settings = Settings() if settings is None else settings
     check_names(list(tasks), list(methods), runs)
-    records, source = Records(out), get_source(settings.reference, data_dir)
+    records, source = RecordStore(out), get_source(settings.reference, data_dir)
     rows = []
     for k in particles:
         chosen = settings.with_(num_particles=k, negative="proposal")

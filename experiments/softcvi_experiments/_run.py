@@ -14,11 +14,11 @@ from jaxtyping import PRNGKeyArray
 from softcvi.fitting import AbstractReporter, FitResult, fit_many, paper_optimizer
 from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective
+from softcvi.sweeps import RecordStore
 from softcvi_experiments._methods import get_objective
 from softcvi_experiments._metrics import measure
 from softcvi_experiments._settings import Settings
 from softcvi_experiments.references import AbstractReferenceSource
-from softcvi_experiments.store import Records
 from softcvi_experiments.tasks import AbstractTask, RunData, get_task, run_keys
 
 Record = dict[str, Any]
@@ -125,7 +125,7 @@ def run_piece(
     runs: int,
     settings: Settings,
     source: AbstractReferenceSource,
-    records: Records,
+    records: RecordStore,
     *,
     objective: AbstractObjective | None = None,
     progress: bool | AbstractReporter = True,
@@ -152,7 +152,7 @@ def run_piece(
         >>> from softcvi_experiments import references
         >>> piece = run_piece(
         ...     "linear_regression", "elbo", 1, Settings(steps=2),
-        ...     references.BuiltinReferences(), Records(tempfile.mkdtemp()),
+        ...     references.BuiltinReferences(), RecordStore(tempfile.mkdtemp()),
         ...     progress=False,
         ... )
         >>> piece[0]["status"]

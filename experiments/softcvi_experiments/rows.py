@@ -23,8 +23,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 import softcvi
+from softcvi.sweeps import RecordStore
 from softcvi_experiments.children import run_child
-from softcvi_experiments.store import Record, Records
+from softcvi_experiments.store import Record
 from softcvi_experiments.tables import markdown_table
 
 NUM_PARAMETERS = 20
@@ -195,7 +196,7 @@ def main() -> None:
     if args.one:
         print(json.dumps(measure(args.models[0], args.rows[0], args.steps)))
         return
-    records = Records(args.out)
+    records = RecordStore(args.out)
     for model in args.models:
         for num_rows in args.rows:
             what = (

@@ -1,129 +1,17 @@
-"""The record store: JSON lines that are only ever added to, and files of arrays."""
+"""Files of the experiments beside their records: arrays and JSON, whole or not."""
 
 import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from softcvi.sweeps import append_records, read_records
-from softcvi_experiments.provenance import provenance
-
-FILE_NAME = "records.jsonl"
 Record = dict[str, Any]
 Draws = dict[str, np.ndarray]
-
-
-class Records:
-    """The records of an output folder, one JSON object per line.
-
-    Records are appended under a lock, so that several processes may add to one file.
-    What a killed process has left of a batch is ignored by readers and removed by the
-    next writer. Each record says under ``made`` which version, commit, machine and
-    command it is from.
-
-    Args:
-        folder: The output folder; made if need be.
-
-    Example:
-        >>> import tempfile
-        >>> records = Records(tempfile.mkdtemp())
-        >>> records.add([{"task": "slcp", "run": 0, "score": float("nan")}])
-        >>> [record] = records.find({"task": "slcp"})
-        >>> record["score"], record["made"]["jax"] == __import__("jax").__version__
-        (None, True)
-    """
-
-    def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.path = self.folder / FILE_NAME
-        self._read: tuple[tuple[int, int], list[Record]] | None = None
-
-    def all(self) -> list[Record]:
-        """Every record, in the order in which they were added.
-
-        Example:
-            >>> import tempfile
-            >>> Records(tempfile.mkdtemp()).all()
-            []
-        """
-        if not self.path.is_file():
-            return []
-        # A figure asks for a hundred pieces; the file is parsed when it has changed.
-        stat = self.path.stat()
-        version = stat.st_mtime_ns, stat.st_size
-        if self._read is None or self._read[0] != version:
-            self._read = version, read_records(self.path)
-        return list(self._read[1])
-
-    def find(self, identity: Mapping[str, Any]) -> list[Record]:
-        """The records that agree with all of these values, by run.
-
-        Args:
-            identity: Values by name.
-
-        Example:
-            >>> import tempfile
-            >>> Records(tempfile.mkdtemp()).find({"task": "slcp"})
-            []
-        """
-        wanted = identity.items()
-        found = [r for r in self.all() if all(r.get(k) == v for k, v in wanted)]
-        return sorted(found, key=lambda record: record.get("run", 0))
-
-    def latest(self, *names: str) -> list[Record]:
-        """The last record for each combination of these values.
-
-        Args:
-            *names: What identifies a record.
-
-        Example:
-            >>> import tempfile
-            >>> records = Records(tempfile.mkdtemp())
-            >>> records.add([{"seed": 0, "x": 1}, {"seed": 0, "x": 2}])
-            >>> [record["x"] for record in records.latest("seed")]
-            [2]
-        """
-        found = {tuple(r.get(name) for name in names): r for r in self.all()}
-        return list(found.values())
-
-    def add(self, records: Iterable[Mapping[str, Any]]) -> None:
-        """Append records, all or none.
-
-        Args:
-            records: JSON-friendly mappings; numbers that are not finite become null.
-
-        Example:
-            >>> import tempfile
-            >>> records = Records(tempfile.mkdtemp())
-            >>> records.add([{"run": 0}])
-            >>> len(records.all())
-            1
-        """
-        made = provenance()
-        with _locked(self.path):
-            append_records(self.path, ({"made": made, **record} for record in records))
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """The file, held by this process alone."""
-    file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
-    try:
-        try:
-            import fcntl
-        except ModuleNotFoundError:  # Windows: one writer only
-            pass
-        else:
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(file)  # which also gives the lock back
 
 
 def write_json(path: str | Path, value: Any) -> None:

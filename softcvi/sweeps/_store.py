@@ -1,68 +1,24 @@
-"""Records of finished work: append-only, with stable identifiers and provenance."""
+"""The record store: JSON lines that are only ever added to."""
 
-import datetime
-import functools
+import contextlib
 import os
-import platform
-import subprocess
-import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import jax
-
-from softcvi.sweeps._lines import append_records, read_records
+from softcvi.sweeps._lines import Record, append_records, read_records
+from softcvi.sweeps._provenance import provenance
 
 _FILE = "records.jsonl"
-_LOCK_SECONDS = 30.0
-
-
-@functools.cache
-def provenance() -> dict[str, str | int | None]:
-    """Where a record comes from: versions, commit, machine and command.
-
-    Example:
-        >>> from softcvi.sweeps import provenance
-        >>> sorted(provenance())
-        ['backend', 'command', 'commit', 'cores', 'jax', 'machine', 'python', 'softcvi']
-    """
-    import softcvi
-
-    return {
-        "softcvi": softcvi.__version__,
-        "jax": jax.__version__,
-        "python": platform.python_version(),
-        "commit": _commit(),
-        "machine": platform.machine(),
-        "cores": os.cpu_count(),
-        "backend": jax.default_backend(),
-        "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
-    }
-
-
-def _commit() -> str | None:
-    """The commit of a checkout that the package is run from, if it is one."""
-    folder = Path(__file__).resolve().parent
-    try:
-        run = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=10,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return run.stdout.strip() or None if run.returncode == 0 else None
 
 
 class RecordStore:
-    """The records of one folder, one JSON object per line.
+    """The records of a folder, one JSON object per line.
 
-    Several processes may write at the same time: each appends under a lock. Records
-    that were cut off by a crash are left out when the file is read, together with those
-    added by the same call, and removed at the next write.
+    Records are appended under a lock, so that several processes may add to one file.
+    What a killed process has left of a batch is ignored by readers and removed by the
+    next writer. Each record says under ``made`` which version, commit, machine and
+    command it is from. One with an ``id`` is written once.
 
     Args:
         folder: Where the records are kept; made if it does not exist.
@@ -80,36 +36,82 @@ class RecordStore:
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.path = self.folder / _FILE
+        self._read: tuple[tuple[int, int], list[Record]] | None = None
 
-    def all(self) -> list[dict[str, Any]]:
+    def all(self) -> list[Record]:
         """Every whole record, in the order of writing."""
-        return read_records(self.path)
+        if not self.path.is_file():
+            return []
+        # A figure asks for a hundred pieces; the file is parsed when it has changed.
+        stat = self.path.stat()
+        version = stat.st_mtime_ns, stat.st_size
+        if self._read is None or self._read[0] != version:
+            self._read = version, read_records(self.path)
+        return list(self._read[1])
 
     def identifiers(self) -> set[str]:
-        """The identifiers of all records."""
+        """The ``id`` of all records that have one."""
         found = (record.get("id") for record in self.all())
         return {name for name in found if isinstance(name, str)}
 
+    def find(self, identity: Mapping[str, Any]) -> list[Record]:
+        """The records that agree with all of these values, by ``run``.
+
+        Args:
+            identity: Values by name.
+
+        Example:
+            >>> import tempfile
+            >>> from softcvi.sweeps import RecordStore
+            >>> RecordStore(tempfile.mkdtemp()).find({"task": "slcp"})
+            []
+        """
+        wanted = identity.items()
+        found = [r for r in self.all() if all(r.get(k) == v for k, v in wanted)]
+        return sorted(found, key=lambda record: record.get("run", 0))
+
+    def latest(self, *names: str) -> list[Record]:
+        """The last record for each combination of these values.
+
+        Args:
+            *names: What identifies a record.
+
+        Example:
+            >>> import tempfile
+            >>> from softcvi.sweeps import RecordStore
+            >>> store = RecordStore(tempfile.mkdtemp())
+            >>> store.add([{"seed": 0, "x": 1}, {"seed": 0, "x": 2}])
+            >>> [record["x"] for record in store.latest("seed")]
+            [2]
+        """
+        found = {tuple(r.get(name) for name in names): r for r in self.all()}
+        return list(found.values())
+
     def add(self, records: Iterable[Mapping[str, Any]]) -> None:
-        """Append records with provenance, all or none; an identifier only once.
+        """Append records with their provenance, all or none.
 
         Args:
             records: Mappings of JSON values; numbers that are not finite become null.
         """
-        import filelock
+        made, records = provenance(), list(records)
+        is_named = any("id" in record for record in records)
+        with _locked(self.path):
+            known = self.identifiers() if is_named else ()
+            fresh = (r for r in records if r.get("id") not in known)
+            append_records(self.path, ({"made": made, **r} for r in fresh))
 
-        stamp = {
-            "provenance": provenance(),
-            "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        }
-        lock = filelock.FileLock(self.folder / ".records.lock", timeout=_LOCK_SECONDS)
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """The file, held by this process alone."""
+    file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
         try:
-            with lock:
-                known = self.identifiers()
-                fresh = [r for r in records if r.get("id") not in known]
-                append_records(self.path, ({**stamp, **r} for r in fresh))
-        except filelock.Timeout as error:
-            raise TimeoutError(
-                f"{self.folder}: another process has held the records for "
-                f"{_LOCK_SECONDS:.0f} s. Wait for it, or choose another folder."
-            ) from error
+            import fcntl
+        except ModuleNotFoundError:  # Windows: one writer only
+            pass
+        else:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(file)  # which also gives the lock back

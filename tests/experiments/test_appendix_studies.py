@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from softcvi_experiments import Records, Settings
+from softcvi_experiments import Settings
 from softcvi_experiments._methods import get_objective
 from softcvi_experiments.appendix import (
     STUDIES,
@@ -17,6 +17,7 @@ from softcvi_experiments.tasks import get_task
 
 import softcvi
 from softcvi.cli import main
+from softcvi.sweeps import RecordStore
 
 pytestmark = pytest.mark.slow
 
@@ -83,7 +84,7 @@ def test_a_study_has_three_metrics_for_every_variant(tmp_path):
         assert np.isfinite(record["posterior_mean_accuracy"])
     ess = {r["method"]: r["label_ess"] for r in result.records}
     assert ess["alpha 0"] < ess["alpha 0.5"] < ess["alpha 1"]
-    assert len(Records(tmp_path).all()) == len(result.records)
+    assert len(RecordStore(tmp_path).all()) == len(result.records)
 
 
 @pytest.mark.parametrize("study", STUDIES)

@@ -15,6 +15,7 @@ from softcvi_experiments.references import BuiltinReferences
 from softcvi_experiments.tasks import EightSchools, Slcp
 
 from softcvi.guides import spline_flow
+from softcvi.sweeps import RecordStore
 
 FIELDS = {
     "task", "method", "run", "steps", "num_particles", "negative", "recipe",
@@ -85,7 +86,7 @@ def test_more_runs_add_only_what_is_missing(tmp_path, monkeypatch):
         "_records",
         lambda identity, runs, *rest: [{**identity, "run": run} for run in runs],
     )
-    records, settings = experiments.Records(tmp_path), Settings()
+    records, settings = RecordStore(tmp_path), Settings()
 
     def piece(runs, seed=0):
         return experiments.run_piece(
@@ -108,7 +109,7 @@ def test_an_interrupted_piece_leaves_no_record(tmp_path, monkeypatch):
     )
     with pytest.raises(KeyboardInterrupt):
         reproduce_metrics(tmp_path, runs=1, settings=Settings(steps=2), **SMALL)
-    assert experiments.Records(tmp_path).all() == []
+    assert RecordStore(tmp_path).all() == []
 
 
 def test_damaged_records_are_named(tmp_path):

@@ -39,10 +39,11 @@ def test_an_unknown_program_is_named():
 
 def test_the_page_is_that_of_its_records():
     from softcvi_experiments.stan._compare import IDENTITY
-    from softcvi_experiments.store import Records
+
+    from softcvi.sweeps import RecordStore
 
     folder = Path(__file__).parents[2] / "results" / "stan"
-    records = Records(folder).latest(*IDENTITY)
+    records = RecordStore(folder).latest(*IDENTITY)
     assert records
     assert (folder / "stan.md").read_text() == stan.page(records)
 

@@ -39,9 +39,9 @@ def test_every_configuration_gets_one_record_and_finished_ones_never_run_again(
 
 def test_a_record_says_where_it_comes_from(load, tmp_path):
     record = sweep(small(seeds=(0,)), load, tmp_path, progress=False).records[0]
-    assert record["provenance"]["softcvi"]
-    assert record["provenance"]["jax"]
-    assert record["provenance"]["command"]
+    assert record["made"]["softcvi"]
+    assert record["made"]["jax"]
+    assert record["made"]["command"]
     assert abs(record["estimates"][0]["mean"] - 1.0) < 1.5
 
 

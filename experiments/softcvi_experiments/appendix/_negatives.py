@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from softcvi.fitting import AbstractReporter
+from softcvi.sweeps import RecordStore
 from softcvi_experiments._figures import metrics_figure, save_figure
 from softcvi_experiments._reproduce import Reproduction, run_all
 from softcvi_experiments._settings import Settings, check_names
 from softcvi_experiments._tables import as_markdown, compare
 from softcvi_experiments.appendix._variants_report import variants_figure
 from softcvi_experiments.references import get_source
-from softcvi_experiments.store import Records
 from softcvi_experiments.tasks import PAPER_TASKS
 
 _TEMPERED = ("softcvi-0.75", "softcvi-1")
@@ -58,7 +58,7 @@ def reproduce_negatives(
     """
     settings = Settings() if settings is None else settings
     check_names(list(tasks), list(_TEMPERED), runs)
-    records, source = Records(out), get_source(settings.reference, data_dir)
+    records, source = RecordStore(out), get_source(settings.reference, data_dir)
     found: dict[str, list[dict[str, Any]]] = {}
     for negative, methods in (
         ("proposal", (*_TEMPERED, *others)),

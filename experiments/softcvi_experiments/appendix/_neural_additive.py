@@ -12,6 +12,7 @@ import jax.random as jr
 import numpy as np
 
 from softcvi.fitting import AbstractReporter, Silent
+from softcvi.sweeps import RecordStore
 from softcvi_experiments._figures import save_figure
 from softcvi_experiments._methods import PAPER_METHODS, get_objective
 from softcvi_experiments._reproduce import Reproduction
@@ -36,7 +37,6 @@ from softcvi_experiments.appendix._early_stopping import (
     PlainAdam,
     fit_keeping_best,
 )
-from softcvi_experiments.store import Records
 
 Record = dict[str, Any]
 
@@ -163,7 +163,7 @@ def reproduce_neural_additive(
         'elbo'
     """
     settings = AdditiveSettings() if settings is None else settings
-    records = Records(out)
+    records = RecordStore(out)
     rows: list[Record] = []
     seeds = range(seed, seed + num_seeds)
     for width in widths:

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from softcvi.diagnostics import GradientStatistics, gradient_snr
 from softcvi.objectives import AbstractObjective
+from softcvi.sweeps import RecordStore
 from softcvi_experiments._figures import save_figure
 from softcvi_experiments._methods import get_objective
 from softcvi_experiments._reproduce import Reproduction
@@ -22,7 +23,6 @@ from softcvi_experiments.appendix._toy_normal import (
     toy_normal_guide,
     toy_normal_target,
 )
-from softcvi_experiments.store import Records
 
 SNR_METHODS = ("softcvi-0", "softcvi-0.75", "softcvi-1", "snis-fkl")
 SNR_DIMENSIONS = (1, 50)
@@ -140,7 +140,7 @@ def reproduce_snr(
         >>> [record["parameter"] for record in result.records]
         ['mean', 'log_sd']
     """
-    records = Records(out)
+    records = RecordStore(out)
     rows: list[dict[str, Any]] = []
     for dim in dimensions:
         for parameter in PARAMETERS:

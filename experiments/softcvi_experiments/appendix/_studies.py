@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from softcvi.fitting import AbstractReporter
+from softcvi.sweeps import RecordStore
 from softcvi_experiments._figures import save_figure
 from softcvi_experiments._reproduce import Reproduction
 from softcvi_experiments._run import run_piece
@@ -15,7 +16,6 @@ from softcvi_experiments.appendix._variants_report import (
     variants_table,
 )
 from softcvi_experiments.references import get_source
-from softcvi_experiments.store import Records
 from softcvi_experiments.tasks import PAPER_TASKS, get_task
 
 STUDY_SETTINGS = Settings(steps=10_000, recipe="default")
@@ -56,7 +56,7 @@ def reproduce_study(
     settings = STUDY_SETTINGS if settings is None else settings
     variants = get_study(study)
     check_names(list(tasks), ["softcvi-0.75"], runs)
-    records, source = Records(out), get_source(settings.reference, data_dir)
+    records, source = RecordStore(out), get_source(settings.reference, data_dir)
     rows: list[dict[str, Any]] = []
     for name in tasks:
         for variant in variants:

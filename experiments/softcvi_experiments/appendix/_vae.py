@@ -13,6 +13,7 @@ import optax
 
 from softcvi.fitting import AbstractReporter, FitResult, fit
 from softcvi.objectives import WithModelTerm
+from softcvi.sweeps import RecordStore
 from softcvi.targets import AmortisedTarget
 from softcvi_experiments._figures import save_figure
 from softcvi_experiments._methods import get_objective
@@ -26,7 +27,6 @@ from softcvi_experiments.appendix._vae_model import (
     decoded_grid,
 )
 from softcvi_experiments.figures import METHOD_LABELS
-from softcvi_experiments.store import Records
 from softcvi_experiments.tables import markdown_table
 
 VAE_METHODS = ("elbo", "softcvi-0", "softcvi-0.75", "softcvi-1")
@@ -140,7 +140,7 @@ def reproduce_vae(
     """
     settings = VaeSettings() if settings is None else settings
     images = load_images(settings.images, data_dir)
-    records = Records(out)
+    records = RecordStore(out)
     rows, pictures = [], {}
     for method in methods:
         identity = {

@@ -6,10 +6,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from softcvi_experiments.bench._machine import describe_machine
 from softcvi_experiments.bench._options import Options
 from softcvi_experiments.bench._plots import PLOTS
 from softcvi_experiments.bench._tables import TABLES
-from softcvi_experiments.provenance import describe_machine
 from softcvi_experiments.store import write_json
 
 Payload = dict[str, Any]

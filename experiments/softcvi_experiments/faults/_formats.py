@@ -20,7 +20,7 @@ from softcvi.adapters.stan import read_data
 from softcvi.cli import main
 from softcvi.report import FitView, read_fit, save_fit
 from softcvi.sweeps import Grid, RecordStore
-from softcvi_experiments.store import DrawStore, Records
+from softcvi_experiments.store import DrawStore
 
 _MODEL = "def log_prob(theta, data):\n    return 0.0\n"
 _R_DUMP = """N <- 3L
@@ -210,8 +210,8 @@ FORMATS: dict[str, Format] = {
     "records of a sweep": Format("records.jsonl", _add_records, _read_records),
     "records of experiments": Format(
         "records.jsonl",
-        lambda at: Records(at).add({"run": i} for i in range(3)),
-        lambda at: Records(at).all(),
+        lambda at: RecordStore(at).add({"run": i} for i in range(3)),
+        lambda at: RecordStore(at).all(),
     ),
     "draws of experiments": Format(
         "draws",

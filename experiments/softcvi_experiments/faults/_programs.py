@@ -19,7 +19,6 @@ from softcvi.targets import AbstractTarget
 from softcvi_experiments._run import run_piece
 from softcvi_experiments._settings import Settings
 from softcvi_experiments.references import get_source
-from softcvi_experiments.store import Records
 
 _MODEL = """import jax.numpy as jnp
 
@@ -32,7 +31,7 @@ def log_prob(theta):
 """
 _RUNS = 3
 # Parts of a record that differ between equal runs, beside its times.
-_OWN = {"made", "provenance", "date"}
+_OWN = {"made"}
 
 
 class Program(NamedTuple):
@@ -145,7 +144,7 @@ def _many(folder: Path) -> dict[str, str]:
 
 
 def _run_reproduce(out: Path) -> int:
-    records, source = Records(out), get_source("builtin")
+    records, source = RecordStore(out), get_source("builtin")
     settings = Settings(steps=500)
     for method in ("softcvi-0.75", "elbo"):
         run_piece(
@@ -185,6 +184,6 @@ PROGRAMS: dict[str, Program] = {
     "fit": Program(_run_fit, _draws),
     "fit_until": Program(_run_until, _until),
     "fit_many": Program(_run_many, _many),
-    "reproduce": Program(_run_reproduce, lambda at: _of_records(Records(at).all())),
+    "reproduce": Program(_run_reproduce, lambda at: _of_records(RecordStore(at).all())),
     "sweep": Program(_run_sweep, lambda at: _of_records(RecordStore(at).all())),
 }

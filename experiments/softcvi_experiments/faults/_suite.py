@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from softcvi.sweeps import RecordStore
 from softcvi_experiments.children import ChildError, environment, run_tasks
 from softcvi_experiments.faults._table import faults_page
-from softcvi_experiments.store import Record, Records
+from softcvi_experiments.store import Record
 
 PROGRAMS = ("fit", "fit_until", "fit_many", "reproduce", "sweep")
 PARTS = ("files", "kills", "disk", "signals", "clock", "writers", "long")
@@ -106,7 +107,7 @@ def _each(
 
 
 def _writers() -> list[dict[str, Any]]:
-    cases = ("fit", "sweep", "records of a sweep", "records of experiments")
+    cases = ("fit", "sweep", "records")
     return [{"part": "writers", "case": c, "seed": 0, "count": 2} for c in cases]
 
 
@@ -133,7 +134,7 @@ def run_faults(
         All records of the folder, the last one of each task.
     """
     ends = time.monotonic() + limit
-    store = Records(out)
+    store = RecordStore(out)
     known = {_identity(r) for r in store.latest(*IDENTITY) if "message" not in r}
     todo = [task for task in faults.tasks() if _identity(task) not in known]
     with tempfile.TemporaryDirectory(

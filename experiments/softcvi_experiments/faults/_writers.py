@@ -10,15 +10,12 @@ from softcvi_experiments.children import environment
 from softcvi_experiments.faults._runs import Run, contents
 
 _EACH = 50
-_STORES = {"records of a sweep": "sweep", "records of experiments": "experiments"}
+_STORE = "records"
 _ADD = """
 import sys
-folder, who, store = sys.argv[1:]
-if store == "sweep":
-    from softcvi.sweeps import RecordStore as Store
-else:
-    from softcvi_experiments.store import Records as Store
-records = Store(folder)
+from softcvi.sweeps import RecordStore
+folder, who = sys.argv[1:]
+records = RecordStore(folder)
 print("ready", flush=True)
 sys.stdin.readline()
 for i in range(%d):
@@ -31,19 +28,19 @@ def two_writers(task: dict[str, Any]) -> dict[str, Any]:
     """Two processes at once; both keep what they wrote, or one is told of the other.
 
     Args:
-        task: ``case``, a program or a kind of records, and ``folder`` for everything.
+        task: ``case``, a program or ``"records"``, and ``folder`` for everything.
     """
     out = Path(task["folder"]) / f"{task['case'].replace(' ', '-')}-writers"
-    if task["case"] in _STORES:
-        return {**task, **_two_stores(out, _STORES[task["case"]])}
+    if task["case"] == _STORE:
+        return {**task, **_two_stores(out)}
     return {**task, **_two_programs(task["case"], out, Path(task["folder"]))}
 
 
-def _two_stores(out: Path, store: str) -> dict[str, Any]:
+def _two_stores(out: Path) -> dict[str, Any]:
     out.mkdir(parents=True, exist_ok=True)
     children = [
         subprocess.Popen(
-            [sys.executable, "-c", _ADD % _EACH, str(out), who, store],
+            [sys.executable, "-c", _ADD % _EACH, str(out), who],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -60,10 +57,9 @@ def _two_stores(out: Path, store: str) -> dict[str, Any]:
     names = [json.loads(line)["id"] for line in lines]
     own = [name for name in names if not name.startswith("both")]
     shared = [name for name in names if name.startswith("both")]
-    # The store of sweeps writes an identifier once; the other one keeps all.
-    expected = _EACH if store == "sweep" else 2 * _EACH
-    is_right = len(set(own)) == len(own) == 2 * _EACH and len(shared) == expected
-    return {"ok": is_right, "kept": len(names), "expected": 2 * _EACH + expected}
+    # An identifier is written once, whoever is the first.
+    is_right = len(set(own)) == len(own) == 2 * _EACH and len(shared) == _EACH
+    return {"ok": is_right, "kept": len(names), "expected": 3 * _EACH}
 
 
 def _two_programs(name: str, out: Path, folder: Path) -> dict[str, Any]:

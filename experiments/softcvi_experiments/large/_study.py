@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from softcvi.sweeps import RecordStore
 from softcvi_experiments.children import (
     ChildError,
     environment,
@@ -18,7 +19,7 @@ from softcvi_experiments.large._methods import METHODS
 from softcvi_experiments.large._moments import Moments
 from softcvi_experiments.large._posterior import LargePosterior
 from softcvi_experiments.large._table import describe, study_page
-from softcvi_experiments.store import DrawStore, Record, Records
+from softcvi_experiments.store import DrawStore, Record
 
 _WORKER = "softcvi_experiments.large._worker"
 _IDENTITY = ("case", "key", "small", "method", "kind")
@@ -87,7 +88,7 @@ def run_study(
     Returns:
         The scores, one for each run.
     """
-    store = Records(out)
+    store = RecordStore(out)
     done = {_task_of(r) for r in store.all() if r["status"] != "error"}
     todo = [task for task in study.tasks() if _task_of(task) not in done]
     env = environment(threads=threads)
@@ -129,7 +130,7 @@ def _task_of(record: Record) -> tuple:
     return record["case"], record["key"], record["small"], method
 
 
-def _scores(store: Records, moments: DrawStore) -> list[Record]:
+def _scores(store: RecordStore, moments: DrawStore) -> list[Record]:
     """Every run with its distance from the right answer, where that is known.
 
     Files of moments are not part of the repository: without them the scores are those

@@ -6,10 +6,11 @@ from typing import Any
 
 import jax
 
+from softcvi.sweeps import RecordStore
 from softcvi_experiments.children import serve
 from softcvi_experiments.large._cases import get_case
 from softcvi_experiments.large._methods import METHODS, Setting, warm
-from softcvi_experiments.store import DrawStore, Records
+from softcvi_experiments.store import DrawStore
 
 _FITS: dict[tuple, float] = {}
 
@@ -66,7 +67,7 @@ def _seconds_of_fit(task: dict[str, Any]) -> float:
     if _fit_of(task) in _FITS:
         return _FITS[_fit_of(task)]
     wanted = {name: task[name] for name in ("case", "key", "small")}
-    known = Records(task["out"]).find(wanted | {"method": "fit", "status": "ok"})
+    known = RecordStore(task["out"]).find(wanted | {"method": "fit", "status": "ok"})
     return known[-1]["seconds"] if known else 0.0
 
 

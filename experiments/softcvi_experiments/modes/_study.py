@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from softcvi.sweeps import RecordStore
 from softcvi_experiments.children import ChildError, environment, run_tasks
 from softcvi_experiments.modes._cases import CASES
-from softcvi_experiments.store import Record, Records
+from softcvi_experiments.store import Record
 from softcvi_experiments.tables import markdown_table
 
 _IDENTITY = ("case", "entry", "key", "method")
@@ -59,7 +60,7 @@ def run_study(
         timeout: Seconds for each case.
         report: Where a line per case goes.
     """
-    store = Records(out)
+    store = RecordStore(out)
     done = {_identity(r) for r in store.latest(*_IDENTITY) if r["status"] == "ok"}
     todo = [task for task in todo if _identity(task) not in done]
     env = environment(threads=1, cache=Path(out) / "cache")

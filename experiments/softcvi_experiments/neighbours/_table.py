@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from softcvi.sweeps import RecordStore
 from softcvi_experiments.neighbours._autoencoder import train
 from softcvi_experiments.neighbours._compare import compare
 from softcvi_experiments.neighbours._models import cases
-from softcvi_experiments.store import Records
 from softcvi_experiments.tables import markdown_table
 
 _HEAD = """# NumPyro's examples, beside NUTS
@@ -33,7 +33,7 @@ def write_table(path: Path, *, steps: int = 10_000, vae_steps: int = 3000) -> No
         steps: Steps of each fit.
         vae_steps: Steps of the autoencoder.
     """
-    store = Records(path.parent)
+    store = RecordStore(path.parent)
     rows = []
     for case in cases():
         facts = compare(case, steps=steps)

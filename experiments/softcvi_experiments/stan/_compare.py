@@ -9,9 +9,9 @@ import jax
 import numpy as np
 
 import softcvi
+from softcvi.sweeps import RecordStore
 from softcvi_experiments.stan._programs import target as target_of
 from softcvi_experiments.stan._reference import Reference, nuts
-from softcvi_experiments.store import Records
 
 METHODS: Mapping[str, Callable] = {
     "fit": softcvi.fit,
@@ -81,7 +81,7 @@ def compare(
     method: str = "fit_until",
     seed: int = 0,
     *,
-    references: Records | None = None,
+    references: RecordStore | None = None,
 ) -> Comparison:
     """Fit one program and compare with NUTS.
 
@@ -185,7 +185,7 @@ def record(
         >>> list(stan.record([], pathlib.Path(tempfile.mkdtemp())))
         []
     """
-    records, references = Records(out), Records(out / "references")
+    records, references = RecordStore(out), RecordStore(out / "references")
     for program in programs:
         for method in methods:
             identity = {"program": program, "method": method, "seed": seed}

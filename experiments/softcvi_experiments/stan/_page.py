@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from softcvi.sweeps import RecordStore
 from softcvi_experiments.stan._compare import IDENTITY, METHODS
-from softcvi_experiments.store import Record, Records
+from softcvi_experiments.store import Record
 from softcvi_experiments.tables import markdown_table
 
 PAGE = "stan.md"
@@ -78,5 +79,5 @@ def write_page(folder: Path) -> Path:
         'stan.md'
     """
     path = folder / PAGE
-    path.write_text(page(Records(folder).latest(*IDENTITY)))
+    path.write_text(page(RecordStore(folder).latest(*IDENTITY)))
     return path

@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from softcvi.sweeps import RecordStore
 from softcvi_experiments.children import (
     ChildError,
     environment,
     failed_record,
     run_tasks,
 )
-from softcvi_experiments.store import Record, Records
+from softcvi_experiments.store import Record
 from softcvi_experiments.verdict._families import families
 from softcvi_experiments.verdict._table import study_page
 
@@ -91,7 +92,7 @@ def run_study(
     Returns:
         All records of the folder, the last one of each case.
     """
-    store = Records(out)
+    store = RecordStore(out)
     finished = {
         _identity(record)
         for record in store.latest(*_IDENTITY)

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from softcvi.sweeps import RecordStore
 from softcvi_experiments.children import ChildError, run_tasks
-from softcvi_experiments.store import Records
 from softcvi_experiments.zoo._case import METHODS, blank_record
 from softcvi_experiments.zoo._picture import draw_picture
 from softcvi_experiments.zoo._registry import select
@@ -58,7 +58,7 @@ def run_zoo(
         raise ValueError(
             f"methods {unknown} are not known; choose from: {', '.join(METHODS)}."
         )
-    store = Records(out)
+    store = RecordStore(out)
     done = {_identity(r) for r in store.latest(*IDENTITY) if r["status"] == "ok"}
     groups = [
         [

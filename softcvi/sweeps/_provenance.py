@@ -2,7 +2,6 @@
 
 import datetime
 import functools
-import importlib.metadata
 import os
 import platform
 import shlex
@@ -13,65 +12,34 @@ from typing import Any
 
 import jax
 
-import softcvi
-
-_PACKAGES = (
-    "jax", "jaxlib", "equinox", "flowjax", "optax", "numpy", "numpyro", "blackjax",
-    "pymc", "pytensor",
-)  # fmt: skip
-
 
 @functools.cache
 def provenance() -> dict[str, Any]:
     """What every record carries under ``made``.
 
     Example:
+        >>> from softcvi.sweeps import provenance
         >>> sorted(provenance())
         ['command', 'commit', 'cores', 'date', 'device', 'jax', 'processor', 'softcvi']
     """
+    import softcvi
+
     return {
         "softcvi": softcvi.__version__,
         "jax": jax.__version__,
-        "commit": commit(),
+        "commit": _commit(),
         "processor": _processor(),
         "cores": _cores(),
         "device": _device(),
-        "command": command(),
+        "command": _command(),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
 
 
-def describe_machine() -> dict[str, Any]:
-    """Processor, accelerator, versions and how busy the machine was.
-
-    Example:
-        >>> sorted(describe_machine())[:3]
-        ['commit', 'cores', 'date']
-    """
-    return {
-        "processor": _processor(),
-        "cores": _cores(),
-        "memory_gib": _memory_gib(),
-        "device": _device(),
-        "matmul_precision": jax.config.jax_default_matmul_precision,
-        "system": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-        "versions": {"softcvi": softcvi.__version__, **_versions()},
-        "commit": commit(),
-        "load_before": _load(),
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-    }
-
-
-@functools.cache
-def commit() -> str | None:
+def _commit() -> str | None:
     """The commit of the checkout, with ``+`` for changed files; None outside one.
 
     A copy without Git may name its commit by ``SOFTCVI_COMMIT``.
-
-    Example:
-        >>> commit() is None or len(commit()) >= 7
-        True
     """
     named = os.environ.get("SOFTCVI_COMMIT")
     if named:
@@ -91,13 +59,8 @@ def commit() -> str | None:
     return done.stdout.strip() or None
 
 
-def command() -> str:
-    """The command line of this process, without the folder of the program.
-
-    Example:
-        >>> bool(command())
-        True
-    """
+def _command() -> str:
+    """The command line of this process, without the folder of the program."""
     program, *args = sys.argv or [""]
     path = Path(program)
     if path.name == "__main__.py":
@@ -115,13 +78,6 @@ def _cores() -> int | None:
         return os.cpu_count()
 
 
-def _load() -> float | None:
-    try:
-        return round(os.getloadavg()[0], 2)
-    except (AttributeError, OSError):  # not on every system
-        return None
-
-
 def _device() -> str:
     device = jax.devices()[0]
     return " ".join(dict.fromkeys([device.platform, device.device_kind]))
@@ -134,21 +90,3 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
     names = [line.split(":", 1)[1].strip() for line in lines if "model name" in line]
     return names[0] if names else platform.machine()
-
-
-def _memory_gib() -> float | None:
-    try:
-        pages, size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):
-        return None
-    return round(pages * size / 2**30, 1)
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for package in _PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
