@@ -9,8 +9,6 @@ _FIGURES = {
     "slcp": "the four modes of SLCP beside reference draws, alpha 0 included",
     "marginals": "box plots of every parameter of one run",
     "particles": "quality and time against K, and the metrics of two variants",
-}
-_APPENDIX = {
     "snr": "signal, noise and their ratio of gradients on a toy normal",
     "neural-additive": "the Bayesian neural additive model's table and components",
     "vae": "autoencoders: decoded manifolds, embeddings and test bounds",
@@ -78,8 +76,7 @@ examples:
 )
 
 for _names, _module, _parent in (
-    (_FIGURES, "_figures", reproduce),
-    (_APPENDIX, "_appendix", reproduce),
+    (_FIGURES, "_reproduce", reproduce),
     (_ACTIONS, "_references", references),
 ):
     for _name, _text in _names.items():

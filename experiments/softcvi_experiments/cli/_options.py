@@ -1,14 +1,10 @@
 """Types of options that the experiments' commands share."""
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from cyclopts import Parameter, Token
-
-from softcvi.cli import hold_folder, say
 
 Kind = TypeVar("Kind")
 
@@ -67,39 +63,3 @@ def smaller(settings: Kind, **values: Any) -> Kind:
         if getattr(settings, name) == defaults[name]
     }
     return replace(settings, **untouched)  # type: ignore[type-var]
-
-
-@contextlib.contextmanager
-def folder_of(what: str, out: Path | None) -> Iterator[Path]:
-    """The output folder of a figure, held by this process alone.
-
-    Args:
-        what: The figure.
-        out: What the user said, if anything.
-
-    Example:
-        >>> import tempfile
-        >>> with folder_of("slcp", Path(tempfile.mkdtemp())) as out:
-        ...     out.is_dir()
-        True
-    """
-    folder = out or Path(f"softcvi-reproduce-{what}")
-    with hold_folder(folder):
-        yield folder
-
-
-def show(result: Any) -> None:
-    """Print the table of a reproduction, and the files that it wrote.
-
-    Args:
-        result: What the experiment returned.
-
-    Example:
-        >>> from softcvi_experiments import Reproduction
-        >>> show(Reproduction([], "a table", [Path("a.png")]))
-        a table
-        written: a.png
-    """
-    if result.table:
-        say(result.table)
-    say("written: " + ", ".join(str(path) for path in dict.fromkeys(result.files)))
