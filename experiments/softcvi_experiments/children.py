@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,24 @@ def failed_record(task: Task, error: ChildError) -> dict[str, Any]:
     """
     status = "timeout" if isinstance(error, ChildTimeout) else "error"
     return {**task, "status": status, "message": str(error)}
+
+
+def error_record(error: Exception) -> dict[str, Any]:
+    """What a worker says of a case that raised: one must not take the others down.
+
+    Args:
+        error: The error.
+
+    Example:
+        >>> error_record(ValueError("no such case"))["message"]
+        'ValueError: no such case'
+    """
+    frames = traceback.extract_tb(error.__traceback__, limit=-3)
+    return {
+        "status": "error",
+        "message": f"{type(error).__name__}: {error}"[:500],
+        "where": [f"{Path(f.filename).name}:{f.lineno}" for f in frames],
+    }
 
 
 def environment(

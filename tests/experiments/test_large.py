@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 from softcvi_experiments import large
-from softcvi_experiments.large import _study
+from softcvi_experiments import study as driver
 from softcvi_experiments.large._chains import bridge
 from softcvi_experiments.large._moments import Moments
 from softcvi_experiments.large._table import meets
@@ -84,7 +84,7 @@ def test_study_runs_scores_and_continues(tmp_path, monkeypatch):
             for task in group:
                 yield task, run_case(task)
 
-    monkeypatch.setattr(_study, "run_tasks", in_process)
+    monkeypatch.setattr(driver, "run_tasks", in_process)
     study = large.Study(("walk-150",), ("fit", "elbo"), small=True)
     lines = []
     scores = large.run_study(study, tmp_path, report=lines.append)

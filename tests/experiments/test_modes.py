@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from softcvi_experiments.modes import CASES, get_case, study_page
-from softcvi_experiments.modes._study import tasks
+from softcvi_experiments.modes._study import Study
 from softcvi_experiments.modes._worker import measures
 
 
@@ -28,8 +28,8 @@ def test_exact_draws_have_all_parts_and_one_part_has_one():
 
 
 def test_the_grid_has_one_key_and_the_others_five():
-    assert len(tasks(["two-normals"], ["fit"], range(5))) == 180
-    assert len(tasks(["spikes"], ["fit"], range(5))) == 25
+    assert len(Study(["two-normals"], ["fit"], range(5)).tasks()) == 180
+    assert len(Study(["spikes"], ["fit"], range(5)).tasks()) == 25
 
 
 def test_the_table_counts_what_is_trusted_and_wrong():

@@ -5,9 +5,10 @@ import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from softcvi_experiments import study as driver
 from softcvi_experiments import verdict
 from softcvi_experiments.children import ChildError, run_tasks
-from softcvi_experiments.verdict import _mixtures, _study
+from softcvi_experiments.verdict import _mixtures
 from softcvi_experiments.verdict._quadrature import grid_moments, importance_moments
 from softcvi_experiments.verdict._table import rates, study_page
 
@@ -224,7 +225,7 @@ def test_study_resumes(tmp_path, monkeypatch):
                     "centre_error": 0.0, "spread_ratio": 1.0, "site": "",
                 }  # fmt: skip
 
-    monkeypatch.setattr(_study, "run_tasks", answers)
+    monkeypatch.setattr(driver, "run_tasks", answers)
     study = verdict.Study("development", ("fit",), (0, 1), (0,), ("banana",))
     quiet = {"report": lambda line: None}
     assert len(verdict.run_study(study, tmp_path, **quiet)) == 2

@@ -168,12 +168,13 @@ def _command(name: str, figure: Figure) -> Callable[..., None]:
     types["quick"] = Annotated[Flag, _QUICK], False
     types["out"] = Annotated[Path | None, _OUT], None
     types["common"] = Computing, Computing()
-    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    parameters = [
         inspect.Parameter(
             key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
         )
         for key, (kind, default) in types.items()
-    )
+    ]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {key: kind for key, (kind, _) in types.items()}
     run.__name__ = name
     return run

@@ -1,11 +1,9 @@
 """The worker of the suite: one task at a time."""
 
-import traceback
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from softcvi_experiments.children import serve
+from softcvi_experiments.children import error_record, serve
 from softcvi_experiments.faults._files import read_damaged
 from softcvi_experiments.faults._long import long_run
 from softcvi_experiments.faults._runs import baseline, meets_fault
@@ -32,10 +30,7 @@ def run_task(task: dict[str, Any]) -> dict[str, Any]:
     try:
         return _PARTS[task["part"]](task)
     except Exception as error:
-        frames = traceback.extract_tb(error.__traceback__, limit=-3)
-        where = [f"{Path(f.filename).name}:{f.lineno}" for f in frames]
-        message = f"{type(error).__name__}: {error}"[:500]
-        return {**task, "ok": False, "message": message, "where": where}
+        return {**task, "ok": False, **error_record(error)}
 
 
 if __name__ == "__main__":

@@ -1,32 +1,25 @@
-"""The study: methods on large posteriors, in child processes, resumable."""
+"""The study: methods on large posteriors."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from softcvi.sweeps import RecordStore
-from softcvi_experiments.children import (
-    ChildError,
-    environment,
-    failed_record,
-    run_tasks,
-)
+from softcvi_experiments.children import Task, environment
 from softcvi_experiments.large._cases import CASES, get_case
 from softcvi_experiments.large._methods import METHODS
 from softcvi_experiments.large._moments import Moments
 from softcvi_experiments.large._posterior import LargePosterior
 from softcvi_experiments.large._table import describe, study_page
 from softcvi_experiments.store import DrawStore, Record
-
-_WORKER = "softcvi_experiments.large._worker"
-_IDENTITY = ("case", "key", "small", "method", "kind")
+from softcvi_experiments.study import AbstractStudy
 
 
 @dataclasses.dataclass(frozen=True)
-class Study:
+class Study(AbstractStudy):
     """What to run.
 
     Attributes:
@@ -35,19 +28,26 @@ class Study:
         keys: Runs of the program on each posterior.
         small: Whether to take the small forms.
         pairs: Pairs of chains of the reference, each a process of its own.
+        threads: 1, or None for all cores that a process may use.
 
     Example:
         >>> [task["method"] for task in Study(("walk-150",), ("nuts", "fit")).tasks()]
         ['nuts', 'fit']
     """
 
+    name = "large"
+    worker = "softcvi_experiments.large._worker"
+    identity = ("case", "key", "small", "method", "kind")
+    fresh = True
+
     cases: Sequence[str] = tuple(CASES)
     methods: Sequence[str] = tuple(METHODS)
     keys: Sequence[int] = (0,)
     small: bool = False
     pairs: int = 4
+    threads: int | None = 1
 
-    def tasks(self) -> list[dict[str, Any]]:
+    def tasks(self) -> list[Task]:
         """Every run, in the order of the methods as given."""
         unknown = set(self.cases) - set(CASES)
         if unknown:
@@ -65,78 +65,51 @@ class Study:
         # The funnel is asked for five times: answers differ from seed to seed.
         return range(5) if case == "funnel-10" else self.keys
 
+    def case_of(self, record: Record) -> tuple:
+        method = record.get("task", record["method"])
+        return record["case"], record["key"], record["small"], method
 
-def run_study(
-    study: Study,
-    out: str | Path,
-    *,
-    jobs: int = 1,
-    timeout: float = 480.0,
-    threads: int | None = 1,
-    report: Callable[[str], None] = print,
-) -> list[Record]:
-    """Run what is not in the folder yet, compare all with the answers, write the page.
+    def groups(self, tasks: list[Task], out: Path) -> list[list[Task]]:
+        """Each run by itself, but the ELBO after the fit whose time it is given."""
+        groups: dict[tuple, list[Task]] = {}
+        for task in tasks:
+            kind = "fit" if task["method"] == "elbo" else task["method"]
+            group = groups.setdefault((task["case"], task["key"], kind), [])
+            group.append({**task, "out": str(out)})
+        return list(groups.values())
 
-    Args:
-        study: What to run.
-        out: Output folder.
-        jobs: Processes at a time.
-        timeout: Seconds for each run.
-        threads: 1, or None for all cores that a process may use.
-        report: Where a line per run goes.
+    def environment(self, out: Path) -> dict[str, str]:
+        return environment(threads=self.threads)
 
-    Returns:
-        The scores, one for each run.
-    """
-    store = RecordStore(out)
-    done = {_task_of(r) for r in store.all() if r["status"] != "error"}
-    todo = [task for task in study.tasks() if _task_of(task) not in done]
-    env = environment(threads=threads)
-    groups = _groups([{**task, "out": str(out)} for task in todo])
-    results = run_tasks(
-        _WORKER, groups, jobs=jobs, timeout=timeout, env=env, fresh=True
-    )
-    try:
-        for count, (task, result) in enumerate(results, 1):
-            if isinstance(result, ChildError):
-                failed = {k: v for k, v in task.items() if k != "out"}
-                found = [failed_record(failed, result)]
-            else:
-                found = result["runs"]
-            found = [{"kind": "run", "task": task["method"], **run} for run in found]
-            store.add(found)
-            for run in found:
-                report(f"[{count}/{len(todo)}] {describe(run)}")
-    finally:
-        # An interrupted study still shows what it has.
-        scores = _scores(store, DrawStore(out))
+    def records_of(self, task: Task, result: dict[str, Any]) -> list[Record]:
+        failed = {k: v for k, v in result.items() if k != "out"}
+        runs = result.get("runs", [failed])
+        return [{"kind": "run", "task": task["method"], **run} for run in runs]
+
+    def describe(self, record: Record) -> str:
+        return describe(record)
+
+    def page(self, records: list[Record]) -> str:
+        return study_page(records)
+
+    def finish(self, store: RecordStore) -> list[Record]:
+        """Compare all runs with the right answers; the page shows the scores."""
+        scores = _scores(store, DrawStore(store.folder), self.identity)
         if scores:
             store.add([score for score in scores if not store.find(score)])
-            (Path(out) / "large.md").write_text(study_page(scores))
-    return scores
+            (store.folder / f"{self.name}.md").write_text(self.page(scores))
+        return scores
 
 
-def _groups(tasks: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Each run by itself, but the ELBO after the fit whose time it is given."""
-    groups: dict[tuple, list[dict[str, Any]]] = {}
-    for task in tasks:
-        kind = "fit" if task["method"] == "elbo" else task["method"]
-        groups.setdefault((task["case"], task["key"], kind), []).append(task)
-    return list(groups.values())
-
-
-def _task_of(record: Record) -> tuple:
-    method = record.get("task", record["method"])
-    return record["case"], record["key"], record["small"], method
-
-
-def _scores(store: RecordStore, moments: DrawStore) -> list[Record]:
+def _scores(
+    store: RecordStore, moments: DrawStore, identity: Sequence[str]
+) -> list[Record]:
     """Every run with its distance from the right answer, where that is known.
 
     Files of moments are not part of the repository: without them the scores are those
     that the records have.
     """
-    latest = store.latest(*_IDENTITY)
+    latest = store.latest(*identity)
     runs = [r for r in latest if r["kind"] == "run"]
     known = {_run_of(r): r for r in latest if r["kind"] == "score"}
     found = {_run_of(r): moments.get(_named(r)) for r in runs if r["status"] == "ok"}

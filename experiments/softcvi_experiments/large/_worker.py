@@ -1,13 +1,11 @@
 """The worker of the study: runs one method on one posterior at a time."""
 
-import traceback
-from pathlib import Path
 from typing import Any
 
 import jax
 
 from softcvi.sweeps import RecordStore
-from softcvi_experiments.children import serve
+from softcvi_experiments.children import error_record, serve
 from softcvi_experiments.large._cases import get_case
 from softcvi_experiments.large._methods import METHODS, Setting, warm
 from softcvi_experiments.store import DrawStore
@@ -35,15 +33,7 @@ def run_case(task: dict[str, Any]) -> dict[str, Any]:
         setting = Setting(task["small"], _seconds_of_fit(task))
         runs = METHODS[task["method"]](key, posterior, setting)
     except Exception as error:
-        # One case must not take the others down: what went wrong is the result.
-        frames = traceback.extract_tb(error.__traceback__, limit=-3)
-        failed = {
-            **identity,
-            "method": task["method"],
-            "status": "error",
-            "message": f"{type(error).__name__}: {error}"[:400],
-            "where": [f"{Path(f.filename).name}:{f.lineno}" for f in frames],
-        }
+        failed = {**identity, "method": task["method"], **error_record(error)}
         return {"runs": [failed]}
     store = DrawStore(task["out"])
     records = []

@@ -1,6 +1,6 @@
 """Many modes, far and narrow: are all found, weighed, or else not trusted."""
 
 from softcvi_experiments.modes._cases import CASES, Case, get_case
-from softcvi_experiments.modes._study import run_study, study_page
+from softcvi_experiments.modes._study import Study, study_page
 
-__all__ = ["CASES", "Case", "get_case", "run_study", "study_page"]
+__all__ = ["CASES", "Case", "Study", "get_case", "study_page"]

@@ -7,46 +7,21 @@ Forty normals, products of t, spikes with five keys each and the grid of two nor
 It continues where it was interrupted; ``--limit`` stops it after so many seconds.
 """
 
-import argparse
-import os
-
 from softcvi_experiments.modes._cases import CASES
-from softcvi_experiments.modes._study import run_study, tasks
-from softcvi_experiments.stopping import say, stopped_after
+from softcvi_experiments.modes._study import Study
+from softcvi_experiments.study import command, numbers
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m softcvi_experiments.modes",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = parser.add_argument
+def _options(add) -> None:
     add("--cases", nargs="+", choices=list(CASES), default=list(CASES))
     add("--methods", nargs="+", choices=["fit", "fit_until"], default=["fit_until"])
-    add("--keys", default="0-4", help="runs of each case, such as 0-4")
-    add("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time")
-    add("--timeout", type=float, default=300.0, help="seconds for each case")
-    add("--limit", type=int, help="stop the study after so many seconds")
-    add("--out", default="softcvi-modes", help="output folder")
-    return parser
-
-
-def main() -> None:
-    """Run the study that the command line asks for."""
-    args = _parser().parse_args()
-    first, _, last = args.keys.partition("-")
-    keys = range(int(first), int(last or first) + 1)
-    with stopped_after(args.limit):
-        run_study(
-            tasks(args.cases, args.methods, keys),
-            args.out,
-            jobs=args.jobs,
-            timeout=args.timeout,
-            report=say,
-        )
-    say(f"wrote {os.path.join(args.out, 'modes.md')}")
+    add("--keys", type=numbers, default=range(5), help="runs of each case, as 0-4")
 
 
 if __name__ == "__main__":
-    main()
+    command(
+        Study,
+        __doc__,
+        _options,
+        lambda told: Study(told.cases, told.methods, told.keys),
+    )

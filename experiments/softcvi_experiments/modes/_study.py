@@ -1,90 +1,57 @@
-"""The study: every case in child processes, resumable, with its table."""
+"""The study of many modes, and its table."""
 
-import itertools
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
+import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 
-from softcvi.sweeps import RecordStore
-from softcvi_experiments.children import ChildError, environment, run_tasks
+from softcvi_experiments.children import Task
 from softcvi_experiments.modes._cases import CASES
 from softcvi_experiments.store import Record
+from softcvi_experiments.study import AbstractStudy
 from softcvi_experiments.tables import markdown_table
 
-_IDENTITY = ("case", "entry", "key", "method")
-_WORKER = "softcvi_experiments.modes._worker"
-_GROUP = 6
 # Error of a weight up to which a mixture is right.
 _WEIGHT_ERROR = 0.05
 
 
-def tasks(
-    names: Sequence[str], methods: Sequence[str], keys: Sequence[int]
-) -> list[dict[str, Any]]:
-    """Every run; the grid has one key for each entry, the others all keys.
+@dataclasses.dataclass(frozen=True)
+class Study(AbstractStudy):
+    """What to run; the grid has one key for each entry, the others all keys.
 
-    Args:
+    Attributes:
         names: Groups of cases.
         methods: Names of methods.
         keys: Runs of each case.
 
     Example:
-        >>> len(tasks(["forty-2"], ["fit"], range(5)))
+        >>> len(Study(["forty-2"], ["fit"], range(5)).tasks())
         5
     """
-    return [
-        {"case": name, "entry": entry, "key": key, "method": method}
-        for name in names
-        for method in methods
-        for key in (keys[:1] if name == "two-normals" else keys)
-        for entry in range(CASES[name][0])
-    ]
 
+    name = "modes"
+    worker = "softcvi_experiments.modes._worker"
+    identity = ("case", "entry", "key", "method")
+    repeated = ("error", "timeout")
 
-def run_study(
-    todo: list[dict[str, Any]],
-    out: str | Path,
-    *,
-    jobs: int = 1,
-    timeout: float = 300.0,
-    report: Callable[[str], None] = print,
-) -> list[Record]:
-    """Run what is not in the folder yet, and write the table.
+    names: Sequence[str]
+    methods: Sequence[str]
+    keys: Sequence[int]
 
-    Args:
-        todo: What to run, from ``tasks``.
-        out: Output folder.
-        jobs: Processes at a time, one thread each.
-        timeout: Seconds for each case.
-        report: Where a line per case goes.
-    """
-    store = RecordStore(out)
-    done = {_identity(r) for r in store.latest(*_IDENTITY) if r["status"] == "ok"}
-    todo = [task for task in todo if _identity(task) not in done]
-    env = environment(threads=1, cache=Path(out) / "cache")
-    order = sorted(todo, key=lambda t: (t["case"], t["method"]))
-    groups = []
-    for _, same in itertools.groupby(order, lambda t: (t["case"], t["method"])):
-        cases = list(same)
-        groups += [cases[i : i + _GROUP] for i in range(0, len(cases), _GROUP)]
-    results = run_tasks(_WORKER, groups, jobs=jobs, timeout=timeout, env=env)
-    try:
-        for count, (task, result) in enumerate(results, 1):
-            if isinstance(result, ChildError):
-                result = {**task, "status": "error", "message": str(result)}
-            store.add([result])
-            report(f"[{count}/{len(todo)}] {_line(result)}")
-    finally:
-        records = store.latest(*_IDENTITY)
-        if records:
-            (Path(out) / "modes.md").write_text(study_page(records))
-    return records
+    def tasks(self) -> list[Task]:
+        return [
+            {"case": name, "entry": entry, "key": key, "method": method}
+            for name in self.names
+            for method in self.methods
+            for key in (self.keys[:1] if name == "two-normals" else self.keys)
+            for entry in range(CASES[name][0])
+        ]
 
+    def describe(self, record: Record) -> str:
+        return _line(record)
 
-def _identity(record: Record) -> tuple:
-    return tuple(record.get(name) for name in _IDENTITY)
+    def page(self, records: list[Record]) -> str:
+        return study_page(records)
 
 
 def _line(record: Record) -> str:

@@ -1,15 +1,13 @@
 """The worker of the study: one call on one case."""
 
 import time
-import traceback
-from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
 import softcvi
-from softcvi_experiments.children import serve
+from softcvi_experiments.children import error_record, serve
 from softcvi_experiments.modes._cases import Case, get_case
 
 NUM_DRAWS = 20_000
@@ -83,11 +81,7 @@ def run_case(task: dict[str, Any]) -> dict[str, Any]:
         seconds = time.perf_counter() - began
         found = measures(case, draws)
     except Exception as error:
-        # One case must not take the others down: what went wrong is the result.
-        frames = traceback.extract_tb(error.__traceback__, limit=-3)
-        where = [f"{Path(f.filename).name}:{f.lineno}" for f in frames]
-        message = f"{type(error).__name__}: {error}"[:400]
-        return {**task, "status": "error", "message": message, "where": where}
+        return {**task, **error_record(error)}
     verdict = result.verdict
     search = verdict.evidence.search
     return {

@@ -24,53 +24,27 @@ BlackJAX.
 """
 
 import argparse
-import os
 
-from softcvi_experiments.stopping import say, stopped_after
+from softcvi_experiments.study import command, numbers
 from softcvi_experiments.verdict._families import SPLITS
 from softcvi_experiments.verdict._methods import METHODS
-from softcvi_experiments.verdict._study import Study, run_study
+from softcvi_experiments.verdict._study import Study
 
 
-def _numbers(text: str) -> tuple[int, ...]:
-    """``0-3,7`` as numbers."""
-    found: list[int] = []
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        found += range(int(first), int(last or first) + 1)
-    return tuple(found)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m softcvi_experiments.verdict",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = parser.add_argument
+def _options(add) -> None:
     add("--split", choices=list(SPLITS), default="development")
     add("--methods", nargs="+", choices=list(METHODS), default=["fit", "fit_until"])
     add("--families", nargs="+", help="only these families of the split")
-    add("--seeds", type=_numbers, default=(0, 1), help="posteriors of each family")
-    add("--keys", type=_numbers, default=(0,), help="runs on each posterior")
-    add("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time")
-    add("--timeout", type=float, default=300.0, help="seconds for each case")
-    add("--limit", type=int, help="stop the study after so many seconds")
+    add("--seeds", type=numbers, default=(0, 1), help="posteriors of each family")
+    add("--keys", type=numbers, default=(0,), help="runs on each posterior")
     add("--x64", action="store_true", help="compute in double precision")
-    add("--out", default="softcvi-verdict", help="output folder")
-    return parser
 
 
-def main() -> None:
-    """Run the study that the command line asks for."""
-    args = _parser().parse_args()
-    study = Study(
-        args.split, args.methods, args.seeds, args.keys, args.families, args.x64
+def _study(told: argparse.Namespace) -> Study:
+    return Study(
+        told.split, told.methods, told.seeds, told.keys, told.families, told.x64
     )
-    with stopped_after(args.limit):
-        run_study(study, args.out, jobs=args.jobs, timeout=args.timeout, report=say)
-    say(f"wrote {os.path.join(args.out, 'verdict.md')}")
 
 
 if __name__ == "__main__":
-    main()
+    command(Study, __doc__, _options, _study)

@@ -1,29 +1,18 @@
-"""The study: methods on random posteriors, in child processes, resumable."""
+"""The study: methods on random posteriors."""
 
 import dataclasses
-import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from softcvi.sweeps import RecordStore
-from softcvi_experiments.children import (
-    ChildError,
-    environment,
-    failed_record,
-    run_tasks,
-)
+from softcvi_experiments.children import Task, environment
 from softcvi_experiments.store import Record
+from softcvi_experiments.study import AbstractStudy
 from softcvi_experiments.verdict._families import families
 from softcvi_experiments.verdict._table import study_page
 
-_IDENTITY = ("family", "seed", "key", "method", "x64")
-_WORKER = "softcvi_experiments.verdict._worker"
-_GROUP = 6
-
 
 @dataclasses.dataclass(frozen=True)
-class Study:
+class Study(AbstractStudy):
     """What to run.
 
     Attributes:
@@ -39,6 +28,10 @@ class Study:
         2
     """
 
+    name = "verdict"
+    worker = "softcvi_experiments.verdict._worker"
+    identity = ("family", "seed", "key", "method", "x64")
+
     split: str
     methods: Sequence[str]
     seeds: Sequence[int]
@@ -46,7 +39,7 @@ class Study:
     names: Sequence[str] | None = None
     x64: bool = False
 
-    def tasks(self) -> list[dict[str, Any]]:
+    def tasks(self) -> list[Task]:
         """Every case, those of one family and method side by side."""
         chosen = [
             family.name
@@ -71,87 +64,22 @@ class Study:
             for key in self.keys
         ]
 
+    def kind(self, task: Task) -> tuple:
+        return task["method"] == "fit", task["method"], task["family"]
 
-def run_study(
-    study: Study,
-    out: str | Path,
-    *,
-    jobs: int = 1,
-    timeout: float = 300.0,
-    report: Callable[[str], None] = print,
-) -> list[Record]:
-    """Run what is not in the folder yet, and write the table.
+    def environment(self, out: Path) -> dict[str, str]:
+        return environment(threads=1, cache=out / "cache", x64=self.x64)
 
-    Args:
-        study: What to run.
-        out: Output folder.
-        jobs: Processes at a time, one thread each.
-        timeout: Seconds for each case.
-        report: Where a line per case goes.
+    def describe(self, record: Record) -> str:
+        head = "{family} {seed} key {key} {method}".format(**record)
+        if record["status"] != "ok":
+            return f"{head}: {record['status']}, {record['message'].splitlines()[0]}"
+        said = "trusted" if record["trusted"] else "not trusted"
+        right = "right" if record["right"] else "WRONG"
+        return (
+            f"{head}: {right}, {said}; centre {record['centre_error']:.2f} sd off, "
+            f"spread {record['spread_ratio']:.2f} times; {record['seconds']:.1f} s"
+        )
 
-    Returns:
-        All records of the folder, the last one of each case.
-    """
-    store = RecordStore(out)
-    finished = {
-        _identity(record)
-        for record in store.latest(*_IDENTITY)
-        if record["status"] != "error"
-    }
-    todo = [task for task in study.tasks() if _identity(task) not in finished]
-    env = environment(threads=1, cache=Path(out) / "cache", x64=study.x64)
-    results = run_tasks(_WORKER, _groups(todo), jobs=jobs, timeout=timeout, env=env)
-    try:
-        for count, (task, result) in enumerate(results, 1):
-            if isinstance(result, ChildError):
-                result = failed_record(task, result)
-            store.add([result])
-            report(f"[{count}/{len(todo)}] {describe(result)}")
-    finally:
-        # An interrupted study still shows what it has.
-        records = store.latest(*_IDENTITY)
-        if records:
-            (Path(out) / "verdict.md").write_text(study_page(records))
-    return records
-
-
-def _identity(record: Record) -> tuple:
-    return tuple(record.get(name) for name in _IDENTITY)
-
-
-def _groups(tasks: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Cases of one method and family in small groups, the slower method first.
-
-    The second group of a family comes after the first ones of all families, so that it
-    finds its programs in the compilation cache.
-    """
-    rounds: dict[int, list[list[dict[str, Any]]]] = {}
-    order = sorted(tasks, key=lambda t: (t["method"] == "fit", _kind(t)))
-    for _, same in itertools.groupby(order, _kind):
-        cases = list(same)
-        for i in range(0, len(cases), _GROUP):
-            rounds.setdefault(i, []).append(cases[i : i + _GROUP])
-    return [group for i in sorted(rounds) for group in rounds[i]]
-
-
-def _kind(task: dict[str, Any]) -> tuple[str, str]:
-    return task["method"], task["family"]
-
-
-def describe(record: Record) -> str:
-    """A record in one line.
-
-    Example:
-        >>> describe({"family": "ring", "seed": 1, "key": 0, "method": "fit",
-        ...           "status": "timeout", "message": "no answer within 9 s"})
-        'ring 1 key 0 fit: timeout, no answer within 9 s'
-    """
-    head = "{family} {seed} key {key} {method}".format(**record)
-    if record["status"] != "ok":
-        return f"{head}: {record['status']}, {record['message'].splitlines()[0]}"
-    said = "trusted" if record["trusted"] else "not trusted"
-    right = "right" if record["right"] else "WRONG"
-    return (
-        f"{head}: {right}, {said}; centre {record['centre_error']:.2f} sd off, spread "
-        f"{record['spread_ratio']:.2f} times; {record['seconds']:.1f} s"
-    )
+    def page(self, records: list[Record]) -> str:
+        return study_page(records)

@@ -2,13 +2,11 @@
 
 import functools
 import time
-import traceback
-from pathlib import Path
 from typing import Any
 
 import jax
 
-from softcvi_experiments.children import serve
+from softcvi_experiments.children import error_record, serve
 from softcvi_experiments.verdict._families import get_family
 from softcvi_experiments.verdict._methods import METHODS, as_arrays
 from softcvi_experiments.verdict._posterior import RandomPosterior
@@ -43,14 +41,7 @@ def run_case(task: dict[str, Any]) -> dict[str, Any]:
     except NotImplementedError as error:
         return {**task, "status": "not applicable", "message": str(error)}
     except Exception as error:
-        # One case must not take the others down: what went wrong is the result.
-        frames = traceback.extract_tb(error.__traceback__, limit=-3)
-        return {
-            **task,
-            "status": "error",
-            "message": f"{type(error).__name__}: {error}"[:400],
-            "where": [f"{Path(f.filename).name}:{f.lineno}" for f in frames],
-        }
+        return {**task, **error_record(error)}
     return {
         **task,
         "status": "ok",

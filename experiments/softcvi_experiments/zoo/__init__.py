@@ -1,6 +1,6 @@
 """A zoo of models nobody tuned the defaults for, with trustworthy references."""
 
-from softcvi_experiments.zoo._bench import run_zoo, write_report
+from softcvi_experiments.zoo._bench import run_zoo
 from softcvi_experiments.zoo._build import build_reference, build_references
 from softcvi_experiments.zoo._case import run_case
 from softcvi_experiments.zoo._model import Modes, ZooModel
@@ -35,6 +35,5 @@ __all__ = [
     "run_zoo",
     "score",
     "select",
-    "write_report",
     "zoo_page",
 ]

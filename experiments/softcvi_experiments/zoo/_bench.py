@@ -1,10 +1,15 @@
 """The zoo's bench: every model by every method, each pair in a fresh process."""
 
+import dataclasses
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from softcvi.sweeps import RecordStore
-from softcvi_experiments.children import ChildError, run_tasks
+from softcvi_experiments.children import Task, environment
+from softcvi_experiments.store import Record
+from softcvi_experiments.study import AbstractStudy, run_study
 from softcvi_experiments.zoo._case import METHODS, blank_record
 from softcvi_experiments.zoo._picture import draw_picture
 from softcvi_experiments.zoo._registry import select
@@ -58,41 +63,56 @@ def run_zoo(
         raise ValueError(
             f"methods {unknown} are not known; choose from: {', '.join(METHODS)}."
         )
-    store = RecordStore(out)
-    done = {_identity(r) for r in store.latest(*IDENTITY) if r["status"] == "ok"}
-    groups = [
-        [
+    study = _Zoo(models, methods, seeds, split)
+    return run_study(study, out, jobs=processes, timeout=timeout, report=report)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Zoo(AbstractStudy):
+    """Each model and method with all its seeds in a process of its own."""
+
+    name = "zoo"
+    worker = "softcvi_experiments.zoo._case"
+    identity = IDENTITY
+    fresh = True
+    repeated = ("error", "timeout")
+
+    models: Iterable[str] | None
+    methods: Sequence[str]
+    seeds: Sequence[int]
+    split: str | None
+
+    def tasks(self) -> list[Task]:
+        return [
             {"model": model.name, "method": method, "seed": seed, "first": i == 0}
-            for i, seed in enumerate(seeds)
-            if (model.name, method, seed) not in done
+            for model in select(self.models, self.split)
+            for method in self.methods
+            for i, seed in enumerate(self.seeds)
         ]
-        for model in select(models, split)
-        for method in methods
-    ]
-    # Compilation is part of what a user waits for, so no cache may hide it.
-    results = run_tasks(
-        "softcvi_experiments.zoo._case",
-        groups,
-        jobs=processes,
-        timeout=timeout,
-        fresh=True,
-    )
-    try:
-        for task, result in results:
-            if isinstance(result, ChildError):
-                blank = blank_record(*_identity(task))
-                result = blank | {"status": "error", "message": str(result)}
-            store.add([result])
-            report(describe(result))
-    finally:
-        # An interrupted bench still shows what it has.
-        records = store.latest(*IDENTITY)
-        write_report(records, Path(out))
-    return records
 
+    def groups(self, tasks: list[Task], out: Path) -> list[list[Task]]:
+        same = itertools.groupby(tasks, lambda task: (task["model"], task["method"]))
+        return [list(group) for _, group in same]
 
-def _identity(record: dict) -> tuple[str, str, int]:
-    return record["model"], record["method"], record["seed"]
+    def environment(self, out: Path) -> dict[str, str]:
+        # Compilation is part of what a user waits for, so no cache may hide it.
+        return environment()
+
+    def records_of(self, task: Task, result: dict[str, Any]) -> list[Record]:
+        blank = blank_record(*self.case_of(task))
+        return [blank | {k: v for k, v in result.items() if k != "first"}]
+
+    def describe(self, record: Record) -> str:
+        return describe(record)
+
+    def page(self, records: list[Record]) -> str:
+        return zoo_page(records)
+
+    def finish(self, store: RecordStore) -> list[Record]:
+        records = super().finish(store)
+        if records:
+            draw_picture(records, store.folder / "zoo.png")
+        return records
 
 
 def describe(record: dict) -> str:
@@ -113,15 +133,3 @@ def describe(record: dict) -> str:
         f"{record['sd_ratio_max']:.2f}, {trusted[record['trusted']]}, "
         f"{record['seconds']:.1f} s"
     )
-
-
-def write_report(records: list[dict], folder: Path | str) -> None:
-    """Write ``zoo.md`` (summary and table) and ``zoo.png`` from records.
-
-    Example:
-        >>> write_report([], "softcvi-zoo")  # nothing to write
-    """
-    if not records:
-        return
-    (Path(folder) / "zoo.md").write_text(zoo_page(records))
-    draw_picture(records, Path(folder) / "zoo.png")

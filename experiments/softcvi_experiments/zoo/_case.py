@@ -2,14 +2,13 @@
 
 import importlib
 import time
-import traceback
 from dataclasses import asdict
 from pathlib import Path
 
 import jax
 import numpy as np
 
-from softcvi_experiments.children import serve
+from softcvi_experiments.children import error_record, serve
 from softcvi_experiments.zoo._model import ZooModel
 from softcvi_experiments.zoo._outcome import Outcome
 from softcvi_experiments.zoo._reference import Reference, load_reference
@@ -114,15 +113,7 @@ def run_case(
             "details": dict(outcome.details),
         }
     except Exception as error:
-        # One case must not take the others down: what went wrong is the result.
-        record |= {
-            "status": "error",
-            "message": f"{type(error).__name__}: {error}"[:500],
-            "where": [
-                f"{Path(frame.filename).name}:{frame.lineno} {frame.name}"
-                for frame in traceback.extract_tb(error.__traceback__, limit=-3)
-            ],
-        }
+        record |= error_record(error)
     return record
 
 
