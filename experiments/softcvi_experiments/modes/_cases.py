@@ -14,8 +14,17 @@ import numpy as np
 from jax.scipy.special import logsumexp
 
 from softcvi import DensityTarget
-from softcvi_experiments.verdict._cases import GRID, SPIKES
 
+# Distances, weights of the first, ratios of standard deviations, parameters.
+GRID = [
+    (distance, weight, ratio, size)
+    for size in (2, 5, 10, 20, 50)
+    for distance in (3.0, 10.0, 30.0, 100.0)
+    for weight in (0.5, 0.8, 0.95)
+    for ratio in (0.1, 1.0, 10.0)
+]
+# Parameters, and how many times narrower the spike is.
+SPIKES = [(2, 5.0), (2, 20.0), (2, 50.0), (5, 5.0), (5, 10.0)]
 LOCATIONS = Path(__file__).with_name("locations.json")
 _HALF = {"forty": 40.0, "ten": 10.0, "direction": 1.0, "spike": 1.0}
 _SHAPES = {

@@ -10,13 +10,6 @@ each and two runs per posterior, on 16 cores::
     PYTHONPATH=.offline:.:experiments python3 -m softcvi_experiments.verdict \
         --split held-out --seeds 0-9 --keys 0-1 --jobs 16 --out results/verdict
 
-Fixed cases (many modes, many parameters, funnel), five runs each; the grid of two
-normals has an entry for each of 180 seeds::
-
-    python -m softcvi_experiments.verdict --split cases --seeds 0 --keys 0-4
-    python -m softcvi_experiments.verdict --split cases --families two-normals-grid \
-        --seeds 0-179
-
 Without Git, name the commit in ``SOFTCVI_COMMIT``. The command continues where it was
 interrupted; ``--limit`` stops it after so many seconds. It needs JAX, NumPy and SciPy
 beside the packages of softcvi; ``--methods nuts`` needs NumPyro, ``pathfinder``

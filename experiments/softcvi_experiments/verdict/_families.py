@@ -12,7 +12,6 @@ import numpy as np
 
 from softcvi_experiments.verdict import (
     _bounded,
-    _cases,
     _curves,
     _discrete,
     _generalised,
@@ -166,26 +165,9 @@ _HELD_OUT = {
     "annulus": _surfaces.annulus,
     "outliers": _discrete.outliers,
 }
-# Fixed posteriors with stated bounds; looked at in development too.
-_CASES = {
-    "forty-normals-2d": _cases.forty_normals_2,
-    "forty-normals-50d": _cases.forty_normals_50,
-    "t-products-10d": _cases.t_products_10,
-    "t-products-50d": _cases.t_products_50,
-    "two-normals-grid": _cases.two_normals_grid,
-    "spikes": _cases.spikes,
-    "many-well-32": _cases.many_well_32,
-    "many-well-320": _cases.many_well_320,
-    "funnel-10": _cases.funnel_10,
-    "normal-300-1e4": _cases.normal_300,
-    "normal-1000-1e3": _cases.normal_1000,
-    "walk-150": _cases.walk_150,
-    "walk-500": _cases.walk_500,
-}
 SPLITS = {
     "development": _DEVELOPMENT | _FORMERLY_HELD_OUT,
     "held-out": _HELD_OUT,
-    "cases": _CASES,
 }
 _ALL = {
     name: Family(name, make, split)
@@ -198,7 +180,7 @@ def families(split: str | None = None) -> tuple[Family, ...]:
     """All families, or those of one split.
 
     Args:
-        split: ``"development"``, ``"held-out"``, ``"cases"``, or None for all.
+        split: ``"development"``, ``"held-out"``, or None for both.
 
     Example:
         >>> len(families("development")), len(families("held-out"))

@@ -1,5 +1,6 @@
 """More generalised linear models: answers by importance sampling."""
 
+import functools
 from collections.abc import Callable
 
 import jax.numpy as jnp
@@ -71,37 +72,10 @@ def _uneven(x, data, xp=jnp):
     return rows.sum(axis=-1) - 0.5 * ((x / data["prior_sd"]) ** 2).sum(axis=-1)
 
 
-# One function of the module for each, so that posteriors share their programs.
-def _negative_binomial_density(theta, data):
-    return _log_prob(_negative_binomial, theta["beta"], data)
-
-
-def _gamma_density(theta, data):
-    return _log_prob(_gamma, theta["beta"], data)
-
-
-def _weibull_density(theta, data):
-    return _log_prob(_weibull, theta["beta"], data)
-
-
-def _ordinal_density(theta, data):
-    return _log_prob(_ordinal, theta["beta"], data)
-
-
-def _cloglog_density(theta, data):
-    return _log_prob(_cloglog, theta["beta"], data)
-
-
-def _inflated_density(theta, data):
-    return _log_prob(_inflated, theta["beta"], data)
-
-
-def _log_cosh_density(theta, data):
-    return _log_prob(_log_cosh, theta["beta"], data)
-
-
-def _comparison_density(theta, data):
-    return _log_prob(_comparison, theta["beta"], data)
+@functools.cache
+def _density(term):
+    """The log density for a term: one function, so that programs are shared."""
+    return lambda theta, data: _log_prob(term, theta["beta"], data)
 
 
 def _uneven_density(theta, data):
@@ -116,7 +90,7 @@ def _answer(rng, function, log_prob, size: int, data: dict, scale) -> RandomPost
     return from_moments(target, *right, "importance sampling")
 
 
-def _regression(rng, term, log_prob, z, data: dict, prior_sd, raw=True):
+def _regression(rng, term, z, data: dict, prior_sd, raw=True):
     size = z.shape[1]
     scale = np.append(1.0, 10 ** rng.uniform(-3, 3, size - 1)) if raw else np.ones(size)
     standard = {**data, "x": z, "prior_sd": prior_sd}
@@ -124,7 +98,7 @@ def _regression(rng, term, log_prob, z, data: dict, prior_sd, raw=True):
     return _answer(
         rng,
         lambda beta: _log_prob(term, beta, standard, np),
-        log_prob,
+        _density(term),
         size,
         observed,
         scale,
@@ -142,9 +116,7 @@ def negative_binomial(rng: np.random.Generator, seed: int) -> RandomPosterior:
     size = rng.uniform(0.5, 5)
     y = rng.poisson(rate * rng.gamma(size, 1 / size, len(z))).astype(float)
     data = {"y": y, "size": size}
-    return _regression(
-        rng, _negative_binomial, _negative_binomial_density, z, data, 4.0
-    )
+    return _regression(rng, _negative_binomial, z, data, 4.0)
 
 
 def gamma_times(rng: np.random.Generator, seed: int) -> RandomPosterior:
@@ -153,7 +125,7 @@ def gamma_times(rng: np.random.Generator, seed: int) -> RandomPosterior:
     shape = rng.uniform(0.5, 6)
     linear = z @ np.append(rng.uniform(-4, 4), rng.normal(0, 0.6, z.shape[1] - 1))
     y = rng.gamma(shape, np.exp(linear) / shape)
-    return _regression(rng, _gamma, _gamma_density, z, {"y": y, "shape": shape}, 8.0)
+    return _regression(rng, _gamma, z, {"y": y, "shape": shape}, 8.0)
 
 
 def censored(rng: np.random.Generator, seed: int) -> RandomPosterior:
@@ -165,7 +137,7 @@ def censored(rng: np.random.Generator, seed: int) -> RandomPosterior:
     limit = np.exp(linear) * rng.weibull(shape, len(z)) * 1.7
     seen = (time < limit).astype(float)
     data = {"log_y": np.log(np.minimum(time, limit)), "seen": seen, "shape": shape}
-    return _regression(rng, _weibull, _weibull_density, z, data, 5.0)
+    return _regression(rng, _weibull, z, data, 5.0)
 
 
 def ordinal(rng: np.random.Generator, seed: int) -> RandomPosterior:
@@ -175,7 +147,7 @@ def ordinal(rng: np.random.Generator, seed: int) -> RandomPosterior:
     latent = z @ rng.normal(0, 0.8, z.shape[1]) + rng.logistic(size=len(z))
     level = np.searchsorted(cuts[1:-1], latent)
     data = {"lower": cuts[level], "upper": cuts[level + 1]}
-    return _regression(rng, _ordinal, _ordinal_density, z, data, 3.0, raw=False)
+    return _regression(rng, _ordinal, z, data, 3.0, raw=False)
 
 
 def rare_events(rng: np.random.Generator, seed: int) -> RandomPosterior:
@@ -183,7 +155,7 @@ def rare_events(rng: np.random.Generator, seed: int) -> RandomPosterior:
     z = _design(rng, *((50, 2), (150, 5))[seed % 2])
     linear = z @ np.append(rng.uniform(-1.5, 0.5), rng.normal(0, 0.5, z.shape[1] - 1))
     y = (rng.uniform(size=len(z)) < -np.expm1(-np.exp(linear))).astype(float)
-    return _regression(rng, _cloglog, _cloglog_density, z, {"y": y}, 2.0)
+    return _regression(rng, _cloglog, z, {"y": y}, 2.0)
 
 
 def inflated_counts(rng: np.random.Generator, seed: int) -> RandomPosterior:
@@ -192,9 +164,7 @@ def inflated_counts(rng: np.random.Generator, seed: int) -> RandomPosterior:
     share = rng.uniform(0.1, 0.5)
     rate = np.exp(z @ np.append(rng.uniform(0, 2), rng.normal(0, 0.3, z.shape[1] - 1)))
     y = np.where(rng.uniform(size=len(z)) < share, 0, rng.poisson(rate)).astype(float)
-    return _regression(
-        rng, _inflated, _inflated_density, z, {"y": y, "share": share}, 3.0
-    )
+    return _regression(rng, _inflated, z, {"y": y, "share": share}, 3.0)
 
 
 def heavy_noise(rng: np.random.Generator, seed: int) -> RandomPosterior:
@@ -202,7 +172,7 @@ def heavy_noise(rng: np.random.Generator, seed: int) -> RandomPosterior:
     z = _design(rng, *((20, 2), (60, 6))[seed % 2])
     noise = rng.standard_t(1.5, len(z))
     data = {"y": z @ rng.normal(0, 4, z.shape[1]) + noise, "scale": 1.0}
-    return _regression(rng, _log_cosh, _log_cosh_density, z, data, 20.0)
+    return _regression(rng, _log_cosh, z, data, 20.0)
 
 
 def tournament(rng: np.random.Generator, seed: int) -> RandomPosterior:
@@ -212,7 +182,7 @@ def tournament(rng: np.random.Generator, seed: int) -> RandomPosterior:
     eye = np.eye(players)
     z = eye[pairs[:, 0]] - eye[pairs[:, 1]]
     y = (rng.uniform(size=games) < special.expit(z @ rng.normal(size=players))) * 1.0
-    return _regression(rng, _comparison, _comparison_density, z, {"y": y}, 1.5, False)
+    return _regression(rng, _comparison, z, {"y": y}, 1.5, False)
 
 
 def wide_logistic(rng: np.random.Generator, seed: int) -> RandomPosterior:
@@ -220,7 +190,7 @@ def wide_logistic(rng: np.random.Generator, seed: int) -> RandomPosterior:
     rows, size = ((120, 15), (200, 25))[seed % 2]
     z = _design(rng, rows, size)
     y = (rng.uniform(size=rows) < special.expit(z @ rng.normal(0, 0.5, size))) * 1.0
-    return _regression(rng, _comparison, _comparison_density, z, {"y": y}, 0.7, False)
+    return _regression(rng, _comparison, z, {"y": y}, 0.7, False)
 
 
 def uneven_noise(rng: np.random.Generator, seed: int) -> RandomPosterior:

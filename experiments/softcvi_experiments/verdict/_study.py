@@ -16,7 +16,7 @@ class Study(AbstractStudy):
     """What to run.
 
     Attributes:
-        split: ``"development"``, ``"held-out"`` or ``"cases"``.
+        split: ``"development"`` or ``"held-out"``.
         methods: Names of methods.
         seeds: Posteriors of each family.
         keys: Runs on each posterior.
