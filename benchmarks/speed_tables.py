@@ -10,6 +10,7 @@ from pathlib import Path
 from softcvi_experiments import faults, rows
 from softcvi_experiments.tables import markdown_table
 from softcvi_experiments.tasks import PAPER_TASKS, get_task
+from softcvi_experiments.verdict import clopper_pearson
 
 from softcvi.sweeps import RecordStore
 
@@ -21,10 +22,36 @@ PAGES = {
     "README.md": ("quality", "steps"),
     "docs/speed.md": ("peers", "cold"),
     "docs/zoo.md": ("untouched",),
-    "docs/verdict.md": ("verdict", "verdict-second"),
+    "docs/verdict.md": ("verdict", "verdict-second", "verdict-sums"),
+    "docs/beyond-the-paper.md": (
+        "quality",
+        "verdict",
+        "verdict-sums",
+        "untouched",
+        "blocks",
+    ),
+    "docs/choosing-evidence.md": (
+        "alpha",
+        "divergences",
+        "temperature",
+        "smoothing",
+        "proposals",
+    ),
     "docs/many-rows.md": ("rows",),
     "docs/reliability.md": ("faults", "damaged-files", "long-runs"),
 }
+# Held-out families of the second run whose program is the log of a sum.
+_SUMS = {
+    "islands",
+    "nested",
+    "string",
+    "minor-mode",
+    "two-spikes",
+    "student-islands",
+    "logistic-islands",
+    "two-bananas",
+}
+_STUDIES = ("alpha", "divergences", "temperature", "smoothing", "proposals")
 # Models of the zoo's report half that were looked at while choosing defaults.
 _LOOKED_AT = {
     "banana", "eight_schools_noncentred", "four_modes", "horseshoe",
@@ -51,6 +78,8 @@ def tables() -> dict[str, str]:
         "quality": _quality(), "steps": _steps(), "peers": _peers(), "cold": _cold(),
         "untouched": _untouched(), "verdict": _verdict("verdict"),
         "verdict-second": _verdict("verdict-second"),
+        "verdict-sums": _verdict_sums(), "blocks": _blocks(),
+        **{study: _study(study) for study in _STUDIES},
         "rows": rows.table(RecordStore(_RESULTS / "rows").latest(*rows.IDENTITY)),
         **_faults(),
     }  # fmt: skip
@@ -181,6 +210,69 @@ def _verdict(folder: str) -> str:
     first = next(i for i, line in enumerate(lines) if line.startswith("|"))
     last = next(i for i in range(first, len(lines)) if not lines[i])
     return "\n".join(lines[first:last])
+
+
+def _verdict_sums() -> str:
+    """Wrong among trusted in the second run, apart for logs of sums and all others."""
+    records = RecordStore(_RESULTS / "verdict-second").all()
+    rows = []
+    for title, is_sum in (("logs of sums", True), ("all others", False)):
+        for method in ("fit", "fit_until"):
+            found = [
+                record
+                for record in records
+                if record["method"] == method and (record["family"] in _SUMS) == is_sum
+            ]
+            trusted = [r for r in found if r["status"] == "ok" and r["trusted"]]
+            wrong = sum(not record["right"] for record in trusted)
+            low, high = clopper_pearson(wrong, len(trusted))
+            share = f"{wrong} of {len(trusted)} ({low:.1%} to {high:.1%})"
+            families = str(len({record["family"] for record in found}))
+            rows.append([title, families, f"`{method}`", str(len(found)), share])
+    header = ["program", "families", "method", "runs", "wrong among trusted"]
+    return markdown_table(header, rows)
+
+
+def _blocks() -> str:
+    """Guides of one mixture per scalar on the many-well, by how they are labelled."""
+    store = RecordStore(_RESULTS / "large")
+    names = ("whole particles", "blocks of 4", "blocks of 8", "adaptive blocks", "ELBO")
+    rows = []
+    for case in ("many-well-32", "many-well-320"):
+        found = {
+            record["method"]: record
+            for record in store.find({"case": case, "kind": "score", "small": False})
+        }
+        for name in names:
+            score = found[name]
+            error = score["log_evidence"] - score["right_log_evidence"]
+            cells = [f"{score['mean_error']:.2f}", f"{error:+.2f}", score["level"]]
+            rows.append([str(score["parameters"]), name, *cells])
+    header = ["parameters", "labels", "worst mean, sd", "log evidence off", "verdict"]
+    return markdown_table(header, rows)
+
+
+def _study(name: str) -> str:
+    """Median log probability of reference draws, by variant and task."""
+    text = (_RESULTS / "appendix" / "studies" / f"study_{name}.md").read_text()
+    found: dict[str, dict[str, str]] = {}
+    for line in text.splitlines()[2:]:
+        task, variant, score = (cell.strip() for cell in line.split("|")[1:4])
+        found.setdefault(variant, {})[task] = score.split(" ")[0]
+    best = {
+        task: max(float(row[task]) for row in found.values()) for task in PAPER_TASKS
+    }
+    rows = [
+        [
+            variant,
+            *(
+                f"**{row[task]}**" if float(row[task]) == best[task] else row[task]
+                for task in PAPER_TASKS
+            ),
+        ]
+        for variant, row in found.items()
+    ]
+    return markdown_table([name, *(get_task(task).title for task in PAPER_TASKS)], rows)
 
 
 def _faults() -> dict[str, str]:

@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import os
+import shutil
 
 import jax
 import pytest
@@ -16,6 +17,14 @@ install_import_hook(
 
 from softcvi._compile import enable_x64  # noqa: E402
 
+_CHROMIUM = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 # Tests say jax.enable_x64, which the oldest JAX that is allowed does not have.
 jax.enable_x64 = enable_x64
 # Tests must not depend on what an earlier run has left in the user's folder.
@@ -33,3 +42,17 @@ def pytest_runtest_protocol(item):
         return (yield)
     finally:
         config.update("jaxtyping_disable", True)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A real Chromium, which looks at pages that the program has written."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
+    path = next((p for p in map(shutil.which, names) if p), None)
+    if path is None:
+        pytest.skip("no Chromium on this machine: apt-get install chromium")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=_CHROMIUM)
+        yield browser
+        browser.close()

@@ -23,6 +23,14 @@ def on_pre_build(config) -> None:
     warnings.filterwarnings("ignore", module="(pymc|pytensor|arviz).*")
 
 
+def on_config(config):
+    """Name the version on every page."""
+    import softcvi
+
+    config.copyright = f"softcvi {softcvi.__version__}, {config.copyright}"
+    return config
+
+
 def on_page_markdown(markdown: str, **kwargs) -> str:
     """Leave code as it is printed where nothing shall run, as in a test of links."""
     if os.environ.get("SOFTCVI_DOCS_RUN") != "no":

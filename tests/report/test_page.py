@@ -1,21 +1,11 @@
 """The page in a real browser: it renders, sorts, zooms, and fits a phone."""
 
 import dataclasses
-import shutil
 
 import numpy as np
 import pytest
 
 from softcvi.report import FitView, write_index, write_report
-
-ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 
 def views():
@@ -31,19 +21,6 @@ def views():
     unknown = dataclasses.replace(good, name="other", method="mine", khat=None)
     reference = {"mu": rng.normal(size=800), "tau": rng.gamma(2.0, size=800)}
     return [view.with_reference(reference) for view in (good, poor, unknown)]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api")
-    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
-    path = next((p for p in map(shutil.which, names) if p), None)
-    if path is None:
-        pytest.skip("no Chromium on this machine: apt-get install chromium")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
