@@ -1,17 +1,22 @@
 """Batches of Newton paths and of ways between places, as compiled programs."""
 
 import functools
+from collections.abc import Iterator
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from softcvi._compile import rarely_run
 from softcvi.starts._double import Density, double_precision
-from softcvi.starts._modes import Ends, along, ridge
+from softcvi.starts._modes import Ends
 from softcvi.starts._newton import LocalNormal, newton_paths
-from softcvi.starts._terms import ascend_terms, terms_of
+from softcvi.starts._ridges import along, ridge
+from softcvi.starts._terms import ascend_terms, choices, terms_of
+
+# Terms of a sum that are climbed one by one.
+_TERMS = 128
 
 
 def climb(density: Density, starts: Float[np.ndarray, "b d"], count: int = 1) -> Ends:
@@ -27,13 +32,23 @@ def climb(density: Density, starts: Float[np.ndarray, "b d"], count: int = 1) ->
 
 
 def climb_terms(
-    density: Density,
-    starts: Float[np.ndarray, "b d"],
-    choices: Int[np.ndarray, "b s"],
-) -> Ends:
-    """The same on single terms of sums in the log density."""
-    starts = jnp.asarray(starts, density.dtype)
-    return _usable(ascend_terms(starts, jnp.asarray(choices), density), 1)
+    rng: np.random.Generator, density: Density, starts: Float[np.ndarray, "b d"]
+) -> Iterator[Ends]:
+    """The same on single terms of the sums in the log density, in batches.
+
+    Args:
+        rng: Random generator.
+        density: The density.
+        starts: Where to begin, as many as a batch has.
+    """
+    chosen = choices(rng, count_terms(density, starts[0]), _TERMS)
+    points = jnp.asarray(starts, density.dtype)
+    for begin in range(0, len(chosen), len(starts)):
+        some = chosen[begin : begin + len(starts)]
+        some = np.resize(some, (len(starts), some.shape[1]))
+        ends = _usable(ascend_terms(points, jnp.asarray(some), density), 1)
+        if len(ends.means):
+            yield ends
 
 
 def count_terms(density: Density, point: Float[np.ndarray, " d"]) -> tuple[int, ...]:

@@ -6,27 +6,25 @@ the line, until it lies on the ridge, if there is one (the string method of E, R
 Vanden-Eijnden, 2007).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from softcvi.starts._importance import LogDensity
 from softcvi.starts._proposal import factor_of
+from softcvi.starts._ridges import line
 
-_RIDGE_POINTS = 33
 _LINE_POINTS = 17
-_ITERATIONS = 100
-_SIZES = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
 # Log density that a place must stand above the pass to the next.
 DIP = 3.0
 # Ends that are lower than the best by more have no mass to speak of.
 GAP = 15.0
-_MAX_DISTINCT = 64
+# Places that are kept, and ends of each.
+_MOST_PLACES = 64
+_MOST_ENDS = 32
 _NEIGHBOURS = 4
 
 
@@ -94,6 +92,19 @@ class Ends(eqx.Module):
         """Every end by itself."""
         return [np.array([end]) for end in range(len(self.means))]
 
+    def moments_of(
+        self, groups: Sequence[Any]
+    ) -> tuple[list[tuple[np.ndarray, np.ndarray]], np.ndarray]:
+        """Mean and covariance of each group of ends, and the best bound in it."""
+        moments = []
+        for group in groups:
+            mean = np.mean(self.means[group], axis=0)
+            centred = self.means[group] - mean
+            between = centred.T @ centred / len(group)
+            within = np.mean(self.covariances[group], axis=0)
+            moments.append((mean, within + between))
+        return moments, np.array([np.max(self.elbos[group]) for group in groups])
+
     def members(self, place: int) -> np.ndarray:
         """Ends of one place, the best first."""
         return np.flatnonzero(self.places == place)
@@ -123,7 +134,7 @@ def distinct_ends(ends: Ends, gap: float = GAP) -> Ends:
                 np.sum((step @ inverse.T) ** 2, axis=1), np.sum(there**2, axis=1)
             )
             near = int(np.argmin(square))
-            if square[near] < 1.0 or len(kept) >= _MAX_DISTINCT:
+            if square[near] < 1.0:
                 total[near] += int(ends.counts[i])
                 continue
         kept.append(int(i))
@@ -138,9 +149,22 @@ def distinct_ends(ends: Ends, gap: float = GAP) -> Ends:
     )
 
 
-def ridge_cost(cost: int) -> int:
-    """Elementary operations of one ridge, by those of a log density."""
-    return _RIDGE_POINTS * _ITERATIONS * (len(_SIZES) + 3) * cost
+def thinned(ends: Ends) -> tuple[Ends, float]:
+    """The best ends of the best places, and the share of the mass in other places.
+
+    Paths that end all over one bent or heavy-tailed place must not crowd others out.
+    """
+    groups = ends.groups()
+    kept = [members[:_MOST_ENDS] for members in groups[:_MOST_PLACES]]
+    counts = ends.counts.copy()
+    for members, few in zip(groups, kept, strict=False):
+        counts[few[0]] += np.sum(counts[members]) - np.sum(counts[few])
+    best = np.array([ends.elbos[members[0]] for members in groups])
+    mass = np.exp(best - np.max(best))
+    left = float(np.sum(mass[_MOST_PLACES:]) / np.sum(mass))
+    index = np.sort(np.concatenate(kept))
+    fields = ends.means, ends.covariances, ends.elbos, counts, ends.places
+    return Ends(*(field[index] for field in fields)), left
 
 
 def join_by_lines(ends: Ends, log_density: LogDensity) -> Ends:
@@ -218,66 +242,3 @@ def _joined(ends: Ends, pairs: list[tuple[int, int]], connected: np.ndarray) -> 
     number = {places[i]: k for k, i in enumerate(np.sort(first))}
     places = np.array([number[p] for p in places])
     return Ends(ends.means, ends.covariances, ends.elbos, ends.counts, places)
-
-
-def line(
-    a: Float[ArrayLike, " d"], b: Float[ArrayLike, " d"], points: int = _RIDGE_POINTS
-) -> Float[Array | np.ndarray, "n d"]:
-    """Evenly spaced points from one to the other."""
-    return a + np.linspace(0.0, 1.0, points)[:, None] * (b - a)
-
-
-def along(
-    log_density: Callable[[Float[Array, " d"]], Array], path: Float[Array, "n d"]
-) -> Float[Array, " n"]:
-    """Log densities on a path; NaN counts as impossible."""
-    values = jax.vmap(log_density)(path)
-    return jnp.where(jnp.isnan(values), -jnp.inf, values)
-
-
-def ridge(
-    log_density: Callable[[Float[Array, " d"]], Array],
-    gradient: Callable[[Float[Array, " d"]], Float[Array, " d"]],
-    a: Float[Array, " d"],
-    b: Float[Array, " d"],
-    factor: Float[Array, "d d"],
-) -> Float[Array, "n d"]:
-    """The line between two points after its points have moved uphill across it.
-
-    Args:
-        log_density: The log density.
-        gradient: Its gradient.
-        a: One end.
-        b: The other.
-        factor: Cholesky factor of a covariance, in whose units distances are measured.
-    """
-
-    def density(y: Float[Array, " d"]) -> Array:
-        return log_density(a + factor @ y)
-
-    def relax(_, path):
-        inner = path[1:-1]
-        tangent = path[2:] - path[:-2]
-        tangent = tangent / (jnp.linalg.norm(tangent, axis=1, keepdims=True) + 1e-30)
-        slope = jax.vmap(lambda y: gradient(a + factor @ y) @ factor)(inner)
-        slope = jnp.nan_to_num(slope, posinf=0.0, neginf=0.0)
-        across = slope - jnp.sum(slope * tangent, axis=1, keepdims=True) * tangent
-        length = jnp.linalg.norm(across, axis=1, keepdims=True)
-        spacing = jnp.linalg.norm(jnp.diff(path, axis=0), axis=1).mean()
-        steps = spacing * across / jnp.maximum(length, 1e-30)
-        tried = inner + jnp.asarray(_SIZES)[:, None, None] * steps
-        heights = jax.vmap(lambda points: along(density, points))(tried)
-        best = jnp.argmax(heights, axis=0)
-        inner = jnp.take_along_axis(tried, best[None, :, None], axis=0)[0]
-        return _evenly_spaced(jnp.concatenate([path[:1], inner, path[-1:]]))
-
-    end = jax.scipy.linalg.solve_triangular(factor, b - a, lower=True)
-    path = jax.lax.fori_loop(0, _ITERATIONS, relax, line(jnp.zeros_like(end), end))
-    return a + path @ factor.T
-
-
-def _evenly_spaced(path: Float[Array, "n d"]) -> Float[Array, "n d"]:
-    lengths = jnp.linalg.norm(jnp.diff(path, axis=0), axis=1)
-    place = jnp.concatenate([jnp.zeros(1, lengths.dtype), jnp.cumsum(lengths)])
-    wanted = jnp.linspace(0.0, place[-1], len(path))
-    return jax.vmap(lambda column: jnp.interp(wanted, place, column), 1, 1)(path)

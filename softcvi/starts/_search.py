@@ -9,8 +9,10 @@ from jaxtyping import Float, PRNGKeyArray
 
 from softcvi.diagnostics import BroadMoments
 from softcvi.starts._base import Moments, SearchEvidence
-from softcvi.starts._climb import climb, climb_terms, count_terms, heights_between
+from softcvi.starts._budget import PATHS_OF_MANY, Budget
+from softcvi.starts._climb import climb, climb_terms, heights_between
 from softcvi.starts._double import Density
+from softcvi.starts._images import images
 from softcvi.starts._importance import Fitted, adapt, worth_keeping
 from softcvi.starts._launch import (
     candidates,
@@ -27,11 +29,13 @@ from softcvi.starts._modes import (
     distinct_ends,
     join_by_lines,
     join_by_ridges,
-    ridge_cost,
+    thinned,
 )
 from softcvi.starts._proposal import share_on_normal
+from softcvi.starts._rays import num_rays, suspects_on_rays
+from softcvi.starts._ridges import ridge_cost
+from softcvi.starts._support import within_support
 from softcvi.starts._tempered import Evaluator, temper
-from softcvi.starts._terms import choices
 from softcvi.targets._cost import cost_of
 from softcvi.targets._numpy_random import numpy_generator
 
@@ -39,31 +43,19 @@ _BATCH = 16
 # Points that the program of the log density takes at once.
 _POINTS = 500
 SCALES = (1.0, 3.0, 10.0, 30.0, 100.0)
-# Elementary operations that the search may take: about a second on two cores if there
-# is one place, and several where there are many.
-_BUDGET = 4e8
-_BUDGET_OF_MANY = 1.5e10
-_PATHS = (32, 64)
-_PATHS_OF_MANY = (64, 2048)
 # Where there are several places, unless the program names them all.
 _PATHS_OF_UNNAMED = 512
-_ITERATIONS = 20
-_LOOK = (1_000, 32_000)
 # Estimated share of the mass in places not seen yet, at which the search ends.
 _MISSING = 0.005
 _STARTS_PER_PLACE = 20
 # A mixture with so large a share of effective draws is the posterior: this, or a part
 # of the share that a normal posterior has in so many dimensions.
 _EXPLAINED = (0.6, 0.85)
-# Elementary operations for ridges between places.
-_BUDGET_OF_RIDGES = 3e9
 _LOOKS = 2
 # Ends of a place that may be parts of their own.
 _PARTS = 3
 # Share of effective draws below which a tempered population is tried instead.
 _POOR, _POPULATION = 0.003, 1000
-# Terms of a sum that are climbed one by one.
-_TERMS = 128
 # Share of the mass outside what is known, or of the variance of a parameter, for which
 # a part is added.
 _WORTH_A_PART, _WORTH_A_WIDE_PART = 0.02, 0.1
@@ -88,14 +80,13 @@ class Search:
         self.scales, self.gap = scales, gap
         self.dim = density.target.structure.size
         self.cost = cost_of(density.program())
-        per_path = _ITERATIONS * (3 * self.dim + 50) * self.cost
-        self.fewest = max(paths, int(np.clip(_BUDGET / per_path, *_PATHS)))
-        self.most = int(np.clip(_BUDGET_OF_MANY / per_path, *_PATHS_OF_MANY))
-        self.looked = int(np.clip(_BUDGET / self.cost, *_LOOK))
+        self.budget = Budget.of(self.cost, self.dim)
+        self.fewest = max(paths, self.budget.fewest)
         self.explained = min(_EXPLAINED[0], _EXPLAINED[1] * share_on_normal(self.dim))
         self.ends: Ends | None = None
         self.terms: Ends | None = None
-        self.num_starts, self.uncovered = 0, 0.0
+        self.num_starts, self.num_rays = 0, 0
+        self.left_out, self.uncovered = 0.0, 0.0
         self.broad: BroadMoments | None = None
 
     def own(self, n: int) -> Float[np.ndarray, "n d"]:
@@ -110,6 +101,8 @@ class Search:
                 self._ascend(self._next_starts())
             if self.ends is None:
                 break
+            if self._sees_more() and looks < _LOOKS:
+                continue
             fitted = self._weighed()
             look = self._look(fitted)
             if not len(look.suspects):
@@ -124,10 +117,32 @@ class Search:
             fitted = self._joined(fitted)
         if fitted is None or fitted.ess_share < _POOR:
             own = self.own(_POPULATION)
-            again = temper(self.rng, self.log_density, own, _POPULATION, self.looked)
+            drawn = _POPULATION, self.budget.looked
+            again = temper(self.rng, self.log_density, own, *drawn)
             if again is not None and (fitted is None or again.score > fitted.score):
                 fitted = again
         return () if fitted is None else worth_keeping(fitted), self._evidence(fitted)
+
+    def _sees_more(self) -> bool:
+        """Climb from images of places and from what lines meet; whether that is new."""
+        assert self.ends is not None
+        before, structure = self.ends.num_places, self.density.target.structure
+        found = images(self.rng, self.log_density, self.ends, structure, _BATCH)
+        self._ascend_suspects(found)
+        self._ascend_suspects(
+            suspects_on_rays(
+                self.rng, self.log_density, self.ends, self.budget.scanned, _BATCH
+            )
+        )
+        self.num_rays += num_rays(self.budget.scanned)
+        return self.ends.num_places > before
+
+    def _ascend_suspects(self, suspects: Float[np.ndarray, "m d"]) -> None:
+        if len(suspects):
+            assert self.ends is not None
+            # Others fill the batch: the same twice would count as seen twice.
+            others = starts_around(self.rng, self.ends, _BATCH)
+            self._ascend(np.concatenate([suspects, others])[:_BATCH])
 
     def glimpse(self) -> tuple[Moments, ...]:
         """Moments of the best place that the target's own starts lead to."""
@@ -137,7 +152,9 @@ class Search:
         return self._fit_of(self.ends, [[0]]).modes
 
     def _look(self, fitted: Fitted) -> Look:
-        look = look_around(self.rng, self.log_density, fitted, self.looked, keep=_BATCH)
+        look = look_around(
+            self.rng, self.log_density, fitted, self.budget.looked, keep=_BATCH
+        )
         # The last one: it is the look at most of what is known.
         self.broad = look.whole
         return look
@@ -168,10 +185,8 @@ class Search:
         if look.covariance is not None:
             starts = [(m.mean, m.dense) for m in fitted.modes]
             wide = look.mean, look.covariance
-            masses = [
-                -np.inf if m.log_evidence is None else m.log_evidence
-                for m in fitted.modes
-            ]
+            known = [m.log_evidence for m in fitted.modes]
+            masses = [-np.inf if mass is None else mass for mass in known]
             masses.append(fitted.log_evidence + np.log(look.missing))
             yield adapt(self.rng, self.log_density, [*starts, wide], np.array(masses))
         if self.terms is not None and len(self.terms.means) > 1:
@@ -202,31 +217,26 @@ class Search:
             return False
         if self.ends is None or self.ends.num_places == 1:
             return True
-        if self.num_starts >= self.most:
+        if self.num_starts >= self.budget.most:
             return True
-        fewest = _PATHS_OF_UNNAMED if self.terms is None else _PATHS_OF_MANY[0]
+        fewest = _PATHS_OF_UNNAMED if self.terms is None else PATHS_OF_MANY[0]
         fewest = max(fewest, _STARTS_PER_PLACE * self.ends.num_places)
         return self.num_starts >= fewest and self.ends.unseen_mass() < _MISSING
 
     def _ascend(self, starts: Float[np.ndarray, "b d"], count: int = 1) -> None:
         self.num_starts += len(starts)
         new = climb(self.density, starts, count)
+        new = within_support(self.rng, self.log_density, new)
         both = new if self.ends is None else self.ends.and_others(new)
         if len(both.means):
             both = distinct_ends(both, self.gap)
-            self.ends = join_by_lines(both, self.log_density)
+            self.ends, left = thinned(join_by_lines(both, self.log_density))
+            self.left_out = max(self.left_out, left)
 
     def _ascend_terms(self) -> None:
         """Climb every term of a density that is a sum, then from where that led to."""
         points = first_finite(self.own(candidates(_BATCH)), _BATCH, self.log_density)
-        counts = count_terms(self.density, points[0])
-        chosen = choices(self.rng, counts, _TERMS)
-        for begin in range(0, len(chosen), _BATCH):
-            some = chosen[begin : begin + _BATCH]
-            few = np.resize(some, (_BATCH, some.shape[1]))
-            ends = climb_terms(self.density, points, few)
-            if not len(ends.means):
-                continue
+        for ends in climb_terms(self.rng, self.density, points):
             # Not once: what all terms lead to is not there by luck.
             self._ascend(np.resize(ends.means, points.shape), count=2)
             self.terms = ends if self.terms is None else self.terms.and_others(ends)
@@ -256,7 +266,7 @@ class Search:
         if self.ends.num_places > 1:
             before = self.ends.num_places
             heights = functools.partial(heights_between, self.density)
-            most = max(_BATCH, int(_BUDGET_OF_RIDGES / ridge_cost(self.cost)))
+            most = max(_BATCH, int(self.budget.ridges / ridge_cost(self.cost)))
             self.ends = join_by_ridges(self.ends, heights, _BATCH, most)
             if self.ends.num_places < before:
                 best = self._fit_of(self.ends, [m[:1] for m in self.ends.groups()])
@@ -271,30 +281,20 @@ class Search:
         return best
 
     def _fit_of(self, ends: Ends, groups: Sequence[Any]) -> Fitted:
-        starts, logits = [], []
-        for group in groups:
-            mean = np.mean(ends.means[group], axis=0)
-            centred = ends.means[group] - mean
-            between = centred.T @ centred / len(group)
-            starts.append((mean, np.mean(ends.covariances[group], axis=0) + between))
-            logits.append(np.max(ends.elbos[group]))
-        return adapt(self.rng, self.log_density, starts, np.array(logits))
+        return adapt(self.rng, self.log_density, *ends.moments_of(groups))
 
     def _evidence(self, fitted: Fitted | None) -> SearchEvidence:
         ends = self.ends
-        if (
-            fitted is None
-            or self.terms is not None
-            or fitted.ess_share < self.explained
-        ):
+        is_named = self.terms is not None
+        if fitted is None or is_named or fitted.ess_share < self.explained:
             fitted = None  # its widths say nothing, or all terms are known
-        unseen = missing_mass(ends, fitted, self.num_starts)
+        unseen = missing_mass(ends, fitted, self.num_starts + self.num_rays)
         return SearchEvidence(
             num_starts=self.num_starts,
             num_places=0 if ends is None else ends.num_places,
             num_seen_once=0 if ends is None else ends.num_seen_once,
             scales=self.scales,
-            smallest_feature=smallest_feature(self.looked, self.dim),
-            missing_mass=max(unseen, self.uncovered),
+            smallest_feature=smallest_feature(self.budget.looked, self.dim),
+            missing_mass=max(unseen, self.uncovered, self.left_out),
             broad=self.broad,
         )

@@ -7,7 +7,7 @@ import pytest
 
 import softcvi
 from softcvi.starts._importance import adapt
-from softcvi.starts._modes import along, line, ridge
+from softcvi.starts._ridges import along, line, ridge
 
 CENTRES = np.array([[-4.0, 0.0], [4.0, 2.0]])
 WEIGHTS = np.array([0.7, 0.3])

@@ -1,0 +1,63 @@
+"""Normals at places whose support ends long before their curvature says so."""
+
+import numpy as np
+from jaxtyping import Float
+
+from softcvi.starts._importance import LogDensity
+from softcvi.starts._modes import Ends
+from softcvi.starts._proposal import factor_of
+
+_DRAWS = 16
+# Share of the draws outside the support above which a normal is far too wide.
+_MOSTLY = 0.75
+_WIDTHS = 0.5 ** np.arange(10)
+
+
+def within_support(
+    rng: np.random.Generator, log_density: LogDensity, ends: Ends
+) -> Ends:
+    """The same ends, each as wide as half of its draws are inside the support.
+
+    In a flat block the curvature is that of nothing, and a normal by it reaches over
+    everything, other blocks included.
+
+    Args:
+        rng: Random generator.
+        log_density: The log density.
+        ends: Where paths have ended.
+    """
+    if not len(ends.means):
+        return ends
+    noise = rng.normal(size=(_DRAWS, ends.means.shape[1]))
+    factors = np.stack([factor_of(c) for c in ends.covariances])
+    inside = _inside(log_density, ends.means, factors, noise)
+    wide = np.flatnonzero(inside < 1 - _MOSTLY)
+    if not len(wide):
+        return ends
+    covariances, elbos = ends.covariances.copy(), ends.elbos.copy()
+    for end in wide:
+        shares = _inside(
+            log_density,
+            np.repeat(ends.means[end : end + 1], len(_WIDTHS), axis=0),
+            _WIDTHS[:, None, None] * factors[end],
+            noise,
+        )
+        width = _WIDTHS[np.argmax(shares >= 0.5)] if np.any(shares >= 0.5) else 1.0
+        covariances[end] = width**2 * ends.covariances[end]
+        height = float(np.asarray(log_density(ends.means[end : end + 1]))[0])
+        dim = len(factors[end])
+        volume = np.linalg.slogdet(covariances[end])[1] + dim * np.log(2 * np.pi)
+        elbos[end] = height + 0.5 * volume
+    return Ends(ends.means, covariances, elbos, ends.counts, ends.places)
+
+
+def _inside(
+    log_density: LogDensity,
+    means: Float[np.ndarray, "m d"],
+    factors: Float[np.ndarray, "m d d"],
+    noise: Float[np.ndarray, "n d"],
+) -> Float[np.ndarray, " m"]:
+    """Share of each normal's draws with a finite log density."""
+    draws = means[:, None] + np.einsum("mij,nj->mni", factors, noise)
+    values = np.asarray(log_density(draws.reshape(-1, means.shape[1])))
+    return np.mean(np.isfinite(values).reshape(len(means), -1), axis=1)
