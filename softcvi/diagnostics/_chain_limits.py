@@ -26,15 +26,25 @@ class Limit:
         return self.each.std(axis=0) / np.sqrt(len(self.each))
 
 
-def limit_of(later: np.ndarray, start: np.ndarray) -> Limit:
+def limit_of(later: np.ndarray, start: np.ndarray, modes: np.ndarray) -> Limit:
     """Where averages over chains go, from how much they have forgotten of their start.
 
     If what is left of the start's departure is the share ``memory``, the mean of
     ``later - memory * start`` is ``1 - memory`` times the mean in the long run.
+
+    Args:
+        later: Average over each chain.
+        start: Where it started.
+        modes: Number of the mode that it stays in, whose mean departures are from.
     """
-    centred = start - start.mean(axis=0)
+    counts = np.bincount(modes)[:, None]
+    centres = [
+        np.stack([np.bincount(modes, column) for column in x.T], axis=1) / counts
+        for x in (start, later)
+    ]
+    centred = start - centres[0][modes]
     variance = np.mean(centred**2, axis=0)
-    covariance = np.mean(centred * (later - later.mean(axis=0)), axis=0)
+    covariance = np.mean(centred * (later - centres[1][modes]), axis=0)
     memory = covariance / np.where(variance > 0, variance, np.inf)
     memory = np.clip(memory, 0.0, _LARGEST_MEMORY)
     return Limit((later - memory * start) / (1 - memory), memory)

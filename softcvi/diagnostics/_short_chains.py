@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from softcvi._compile import rarely_run
 from softcvi.diagnostics._chain_limits import Limit, limit_of
+from softcvi.diagnostics._clusters import clusters
 from softcvi.diagnostics._evidence import ChainCheck
 from softcvi.diagnostics._hamiltonian import (
     LEAPFROG,
@@ -195,8 +196,11 @@ def _compare(
         for part in (state.total, state.squares)
     )
     at_start, at_answer = answer.offsets(begin), answer.offsets(answer.vectors)
-    first = limit_of(total, at_start)
-    second = limit_of(squares, at_start**2)
+    # Chains that stay in separate modes remember which; the weights say how much mass
+    # each mode has, and the chains what it looks like.
+    modes = clusters(total)
+    first = limit_of(total, at_start, modes)
+    second = limit_of(squares, at_start**2, modes)
     own_first = answer.shares @ at_answer
     own_second = answer.shares @ at_answer**2
     # Chains that all stay at one draw have no spread: infinitely far from the answer's.

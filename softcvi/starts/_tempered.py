@@ -11,10 +11,9 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
-from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import connected_components
 
 from softcvi._compile import rarely_run
+from softcvi.diagnostics._clusters import clusters
 from softcvi.starts._base import AbstractStart, SearchEvidence, StartReport
 from softcvi.starts._double import Density, as_density
 from softcvi.starts._importance import Fitted, LogDensity, adapt, worth_keeping
@@ -30,8 +29,6 @@ _WIDE_DF = 30.0
 _FEWEST_INSIDE = 0.1
 _MAX_STAGES = 60
 _MOVES = 4
-_NEIGHBOURS = 10
-_SMALLEST_CLUSTER = 0.03
 
 
 class Tempered(AbstractStart):
@@ -211,23 +208,3 @@ def _moved(rng, log_density, wide, power, x, log_p, log_q):
         np.where(accepted, new_p, log_p),
         np.where(accepted, new_q, log_q),
     )
-
-
-def clusters(x: Float[np.ndarray, "n d"]) -> np.ndarray:
-    """Groups of points that a graph of nearest neighbours connects."""
-    z = (x - x.mean(axis=0)) / (np.std(x, axis=0) + np.finfo(float).tiny)
-    square = np.sum(z**2, axis=1)
-    distance = square[:, None] + square - 2 * z @ z.T
-    np.fill_diagonal(distance, np.inf)
-    nearest = np.argsort(distance, axis=1)[:, :_NEIGHBOURS]
-    n = len(x)
-    rows = np.repeat(np.arange(n), _NEIGHBOURS)
-    graph = csr_matrix((np.ones(rows.size), (rows, nearest.ravel())), (n, n))
-    count, labels = connected_components(graph, directed=False)
-    sizes = np.bincount(labels)
-    large = np.flatnonzero(sizes >= max(_SMALLEST_CLUSTER * n, x.shape[1] + 2))
-    if len(large) <= 1:
-        return np.zeros(n, int)
-    centres = np.stack([z[labels == label].mean(axis=0) for label in range(count)])
-    gaps = np.sum((centres[:, None] - centres[large]) ** 2, axis=-1)
-    return np.argmin(gaps, axis=1)[labels]

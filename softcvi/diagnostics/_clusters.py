@@ -1,0 +1,29 @@
+"""Groups of points that lie apart from each other."""
+
+import numpy as np
+from jaxtyping import Float
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components
+
+_NEIGHBOURS = 10
+_SMALLEST_CLUSTER = 0.03
+
+
+def clusters(x: Float[np.ndarray, "n d"]) -> np.ndarray:
+    """Groups of points that a graph of nearest neighbours connects."""
+    z = (x - x.mean(axis=0)) / (np.std(x, axis=0) + np.finfo(float).tiny)
+    square = np.sum(z**2, axis=1)
+    distance = square[:, None] + square - 2 * z @ z.T
+    np.fill_diagonal(distance, np.inf)
+    nearest = np.argsort(distance, axis=1)[:, :_NEIGHBOURS]
+    n = len(x)
+    rows = np.repeat(np.arange(n), _NEIGHBOURS)
+    graph = csr_matrix((np.ones(rows.size), (rows, nearest.ravel())), (n, n))
+    count, labels = connected_components(graph, directed=False)
+    sizes = np.bincount(labels)
+    large = np.flatnonzero(sizes >= max(_SMALLEST_CLUSTER * n, x.shape[1] + 2))
+    if len(large) <= 1:
+        return np.zeros(n, int)
+    centres = np.stack([z[labels == label].mean(axis=0) for label in range(count)])
+    gaps = np.sum((centres[:, None] - centres[large]) ** 2, axis=-1)
+    return np.argmin(gaps, axis=1)[labels]

@@ -1,0 +1,32 @@
+"""What chains remember of their start: which mode they are in does not count."""
+
+import numpy as np
+
+from softcvi.diagnostics._chain_limits import limit_of
+from softcvi.diagnostics._clusters import clusters
+
+
+def chains(rng, memory):
+    """Averages of chains in two modes that forget all but their mode and a share."""
+    centre = np.where(rng.uniform(size=(256, 1)) < 0.3, -20.0, 20.0)
+    start = centre + rng.normal(size=(256, 2))
+    later = centre + memory * (start - centre) + 0.2 * rng.normal(size=(256, 2))
+    return start, later
+
+
+def test_chains_that_stay_in_their_mode_may_have_forgotten_all_else():
+    start, later = chains(np.random.default_rng(0), memory=0.0)
+    modes = clusters(later)
+    found = limit_of(later, start, modes)
+    assert np.all(found.memory < 0.1)
+    # As one, the chains remember everything.
+    assert np.all(limit_of(later, start, np.zeros(256, int)).memory > 0.9)
+    # The mass of each mode is that of the starts.
+    np.testing.assert_allclose(found.value, start.mean(axis=0), atol=0.3)
+
+
+def test_chains_that_are_slow_within_their_mode_say_so():
+    start, later = chains(np.random.default_rng(1), memory=0.8)
+    found = limit_of(later, start, clusters(later))
+    # Its error is that of a slope from 256 points.
+    np.testing.assert_allclose(found.memory, 0.8, atol=0.1)
