@@ -8,7 +8,14 @@ import pytest
 
 import softcvi
 from softcvi import guides
-from softcvi._compile import is_plain, plain_compilation
+from softcvi._compile import (
+    as_array,
+    host_fold_in,
+    host_key,
+    host_split,
+    is_plain,
+    plain_compilation,
+)
 
 SMALL = {"layers": 1, "width": 4, "knots": 2}
 
@@ -55,3 +62,27 @@ def test_nothing_of_it_is_public():
     assert "fused" not in softcvi.fitting.__all__
     public = {name for name in dir(softcvi) if not name.startswith("_")}
     assert not public & {"plain_compilation", "rarely_run", "computed_once"}
+
+
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
+def test_keys_made_on_the_host_are_those_of_jax(impl):
+    def same(one, other):
+        data = (np.asarray(jax.random.key_data(key)) for key in (one, other))
+        np.testing.assert_array_equal(*data)
+
+    key = jax.random.fold_in(jax.random.key(5, impl=impl), 2**31)
+    same(jnp.stack(host_split(key, 7)), jax.random.split(key, 7))
+    for number in (0, 1, 2**32 - 1):
+        same(host_fold_in(key, number), jax.random.fold_in(key, np.uint32(number)))
+    same(host_key(2**32 - 1), jax.random.key(2**32 - 1))
+    with plain_compilation():
+        same(jnp.stack(host_split(key, 7)), jax.random.split(key, 7))
+
+
+@pytest.mark.parametrize("dtype", [float, np.float32, int])
+def test_arrays_made_on_the_host_are_those_of_jax(dtype):
+    for double in (False, True):
+        with jax.enable_x64(double):
+            ours, theirs = as_array([1, 2], dtype), jnp.asarray([1, 2], dtype)
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_array_equal(ours, theirs)

@@ -1,9 +1,9 @@
 """What can be found out about a posterior by itself, however it came about."""
 
-import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
+from softcvi._compile import host_split
 from softcvi.diagnostics._evidence import Evidence, WeightEvidence
 from softcvi.diagnostics._fresh import fresh_importance
 from softcvi.diagnostics._improper import improper_directions
@@ -53,7 +53,7 @@ def examine(
     # Where no weight is usable there is nothing to start chains from.
     if not target.structure.is_continuous or not np.isfinite(sample.log_p).any():
         return evidence
-    keys = jax.random.split(key, 3)
+    keys = host_split(key, 3)
     vectors = vectors_of(sample.particles, target.structure)[:_FEW]
     return Evidence(
         has_gradient=target.has_gradient,

@@ -7,12 +7,11 @@ needs to notice: on any finite range the guide may fit well.
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from softcvi._compile import rarely_run
+from softcvi._compile import as_array, rarely_run
 from softcvi.targets import AbstractTarget
 from softcvi.targets._numpy_random import numpy_generator
 
@@ -147,7 +146,7 @@ def _flat_directions(
     """Both ways along directions in which the log density has no curvature."""
     if not 1 < point.size <= _MAX_HESSIAN:
         return np.zeros((0, point.size))
-    hessian = np.asarray(_hessian(target, jnp.asarray(point, float)), np.float64)
+    hessian = np.asarray(_hessian(target, as_array(point)), np.float64)
     hessian = hessian * np.outer(scale, scale)
     if not np.all(np.isfinite(hessian)):
         return np.zeros((0, point.size))
@@ -170,9 +169,9 @@ def _slopes(
     values = np.asarray(
         _along(
             target,
-            jnp.asarray(base, float),
-            jnp.asarray(directions, float),
-            jnp.asarray(distances, float),
+            as_array(base),
+            as_array(directions),
+            as_array(distances),
         ),
         np.float64,
     )

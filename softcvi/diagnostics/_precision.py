@@ -9,7 +9,7 @@ import paramax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from softcvi._compile import rarely_run
+from softcvi._compile import as_array, rarely_run
 from softcvi.guides import AbstractGuide
 from softcvi.targets import AbstractTarget
 from softcvi.targets._numpy_random import numpy_generator
@@ -74,7 +74,7 @@ def rounding_at(
     draws = np.asarray(draws)
     pick = numpy_generator(key).choice(len(draws), (2, _LINES))
     dtype = jnp.result_type(*target.structure.dtypes)
-    ends = (jnp.asarray(draws[index], dtype) for index in pick)
+    ends = (as_array(draws[index], dtype) for index in pick)
     values = np.asarray(_along_lines(target, *ends))
     with np.errstate(invalid="ignore"):  # of infinity; left out below
         spacing = np.asarray(np.spacing(np.abs(values)), np.float64)

@@ -9,7 +9,7 @@ import paramax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
-from softcvi._compile import rarely_run
+from softcvi._compile import as_array, host_fold_in, rarely_run
 from softcvi.diagnostics._chain_limits import Limit, limit_of
 from softcvi.diagnostics._clusters import clusters
 from softcvi.diagnostics._evidence import ChainCheck
@@ -137,15 +137,15 @@ def short_chains(
     begin = np.concatenate([answer.vectors[pick], answer.mean + _INFLATION * out])
     dtype = jnp.result_type(*target.structure.dtypes)
     geometry = Geometry(
-        jnp.asarray(factor, dtype),
-        jnp.asarray(answer.mean, dtype),
-        jnp.asarray(answer.limit, dtype),
+        as_array(factor, dtype),
+        as_array(answer.mean, dtype),
+        as_array(answer.limit, dtype),
         len(pick),
     )
     none, one = np.int32(0), np.int32(1)
     state = started(np.asarray(begin, dtype))
     # The key itself may have made the draws.
-    keys = [jax.random.fold_in(key, i + 1) for i in range(2 + len(measured))]
+    keys = [host_fold_in(key, i + 1) for i in range(2 + len(measured))]
     state = advance(keys[0], state, geometry, target, none, one)
     begun_at = np.asarray(state.log_p, np.float64)[: len(pick)]
     state = advance(keys[1], state, geometry, target, np.int32(settling), none)

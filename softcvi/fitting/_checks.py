@@ -9,6 +9,7 @@ import numpy as np
 import paramax
 from jaxtyping import Array, Key, PRNGKeyArray
 
+from softcvi._compile import host_key
 from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective
 from softcvi.targets import AbstractTarget, Structure
@@ -81,7 +82,7 @@ def check_target(target: Any, objective: AbstractObjective) -> None:
             f"objective: {type(objective).__name__} differentiates the model, and this "
             "target has no gradient. Use softcvi.SoftCVI()."
         )
-    data = eqx.filter_eval_shape(target.draw_data, jax.random.key(0))
+    data = eqx.filter_eval_shape(target.draw_data, host_key(0))
     if target.amortised:
         data = jax.tree_util.tree_map(
             lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), data

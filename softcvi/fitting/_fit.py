@@ -5,10 +5,9 @@ import os
 import time
 from typing import Any
 
-import jax
 from jaxtyping import PRNGKeyArray
 
-from softcvi._compile import full_precision
+from softcvi._compile import full_precision, host_fold_in, host_split
 from softcvi.fitting._begin import Beginning, placed, suggested
 from softcvi.fitting._cache import cache_by_default
 from softcvi.fitting._checkpoint import Checkpoint, as_checkpoint
@@ -106,7 +105,7 @@ def fit(
     check_count("starts", starts)
     stopping = Never() if stopping is None else stopping
     check_target(target, SoftCVI() if objective is None else objective)
-    start_key, choice_key, support_key, run_key = jax.random.split(key, 4)
+    start_key, choice_key, support_key, run_key = host_split(key, 4)
     if guide is not None:
         check_guide(guide, target)
     as_optimizer(optimizer, learning_rate, 1.0)  # refuse a bad rate before any work
@@ -138,7 +137,7 @@ def fit(
 
     result = _first_trusted(run_key, beginning, plan)
     raise_if_failed([result], throw)
-    return dataclasses.replace(result, seconds_start=seconds_start)
+    return result.with_facts(seconds_start=seconds_start)
 
 
 def _interrupted(result: FitResult, when: str) -> FitResult:
@@ -159,7 +158,7 @@ def _first_trusted(key: PRNGKeyArray, beginning: Beginning, plan: Plan) -> FitRe
             )
         try:
             [result] = train(
-                key if i == 0 else jax.random.fold_in(key, i),
+                key if i == 0 else host_fold_in(key, i),
                 beginning.target,
                 guide,
                 dataclasses.replace(plan, steps=steps),
@@ -196,8 +195,7 @@ def _first_trusted(key: PRNGKeyArray, beginning: Beginning, plan: Plan) -> FitRe
     tried = "; ".join(
         f"{words[i]}: {results[i].verdict}" for i in range(len(results)) if i != best
     )
-    return dataclasses.replace(
-        results[best],
+    return results[best].with_facts(
         seconds_compile=sum(result.seconds_compile for result in results),
         seconds_run=sum(result.seconds_run for result in results),
         choices={**results[best].choices, "tried": tried},

@@ -4,14 +4,13 @@ The number of steps and the rates are traced, so that a longer run or another ra
 uses the program that is already compiled.
 """
 
-import functools
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, Int, PyTree
 
 from softcvi._compile import kept_or_new
 
@@ -136,21 +135,34 @@ _DECAYS = (0.9, 0.999)
 _EPSILON = 1e-8
 
 
-@functools.cache
-def _adam() -> "optax.GradientTransformation":
-    import optax
+class AdamState(eqx.Module):
+    """Moments of the gradients so far.
 
-    # One instance, so that all fits share compiled programs.
-    return optax.scale_by_adam(*_DECAYS, _EPSILON)
+    Attributes:
+        count: Usable steps.
+        mu: Decaying mean of the gradients.
+        nu: Decaying mean of their squares.
+    """
 
+    count: Int[Array, ""]
+    mu: Float[Array, " n"]
+    nu: Float[Array, " n"]
 
-def _direction(state: PyTree) -> Array:
-    """Adam's direction from the moments that are kept, where the step was usable."""
-    first, second = (
-        moment / (1 - decay**state.count)
-        for moment, decay in zip((state.mu, state.nu), _DECAYS, strict=True)
-    )
-    return first / (jnp.sqrt(second) + _EPSILON)
+    def after(self, grads: Float[Array, " n"]) -> "AdamState":
+        """The moments with one more gradient."""
+        return AdamState(
+            self.count + 1,
+            (1 - _DECAYS[0]) * grads + _DECAYS[0] * self.mu,
+            (1 - _DECAYS[1]) * grads**2 + _DECAYS[1] * self.nu,
+        )
+
+    def direction(self) -> Float[Array, " n"]:
+        """Where to go from here, without the bias of the first steps."""
+        first, second = (
+            moment / (1 - decay**self.count)
+            for moment, decay in zip((self.mu, self.nu), _DECAYS, strict=True)
+        )
+        return first / (jnp.sqrt(second) + _EPSILON)
 
 
 class Adam(AbstractOptimizer):
@@ -170,7 +182,8 @@ class Adam(AbstractOptimizer):
     flat: bool = eqx.field(static=True, default=True)
 
     def init(self, params):
-        return _adam().init(params)
+        zeros = jnp.zeros_like(params)
+        return AdamState(jnp.zeros((), jnp.int32), zeros, zeros)
 
     def update(self, grads, state, params, step, total):
         return self.guarded_update(grads, state, params, step, total, True)
@@ -178,9 +191,9 @@ class Adam(AbstractOptimizer):
     def guarded_update(self, grads, state, params, step, total, usable):
         norm = jnp.sqrt(jnp.sum(jnp.square(grads)))
         grads = grads * jnp.where(norm > self.clip, self.clip / norm, 1.0)
-        updates, new = _adam().update(grads, state)
+        new = state.after(grads)
         state = _chosen(usable, new, state)
-        updates = kept_or_new(lambda: _direction(state), updates)
+        updates = kept_or_new(state.direction, new.direction())
         move = jnp.where(usable, self.schedule(step, total) * updates, 0.0)
         return params - move, state
 

@@ -1,12 +1,15 @@
 """What a fit returns."""
 
+import copy
 import dataclasses
 import functools
+from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+from softcvi._compile import host_key
 from softcvi.diagnostics import (
     BroadCheck,
     BroadMoments,
@@ -98,10 +101,16 @@ class FitResult:
     start: StartReport | None = None
     error: Exception | None = None
 
+    def with_facts(self, **facts: Any) -> "FitResult":
+        """The same answer, verdict included, with other times or words."""
+        new = copy.copy(self)
+        vars(new).update(facts)
+        return new
+
     @functools.cached_property
     def importance(self) -> ImportanceSample:
         """Fresh weighted draws behind the verdict and the summary."""
-        key = jax.random.key(_CHECK_SEED)
+        key = host_key(_CHECK_SEED)
         try:
             with callback_failures():
                 return fresh_importance(key, self.posterior)
@@ -118,7 +127,7 @@ class FitResult:
     def evidence(self) -> Evidence:
         """What the verdict is made from."""
         sample = self.importance if self.has_weights else None
-        found = examine(jax.random.key(_CHECK_SEED), self.posterior, sample)
+        found = examine(host_key(_CHECK_SEED), self.posterior, sample)
         return dataclasses.replace(
             found,
             status=self.status,

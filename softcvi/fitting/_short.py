@@ -1,7 +1,6 @@
 """Few steps for a guide that fits before it is trained."""
 
-import jax
-
+from softcvi._compile import host_key
 from softcvi.diagnostics import THRESHOLDS
 from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective
@@ -44,11 +43,11 @@ def enough_steps(
         Number of steps, and a reason; empty where all of them are needed.
     """
     # All data at once can be far more than the steps would read.
-    by_parts = target.draw_data(jax.random.key(0)) is not None
+    by_parts = target.draw_data(host_key(0)) is not None
     if steps <= _FEW or by_parts or not target.has_gradient:
         return steps, ""
     draws = affordable(target, _BUDGET, fewest=_FEWEST_DRAWS, most=_DRAWS)
-    sample = Posterior(guide, target).importance(jax.random.key(_SEED), draws)
+    sample = Posterior(guide, target).importance(host_key(_SEED), draws)
     share = sample.ess / draws
     # The share of a product of independent parts is the product of theirs.
     even = THRESHOLDS.even_ess_share ** max(1.0, guide.structure.size / _PART)

@@ -1,6 +1,7 @@
 """What a fit consists of: its state, what stays the same, and how both are made."""
 
 import dataclasses
+import functools
 from typing import Any
 
 import equinox as eqx
@@ -11,6 +12,7 @@ import paramax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PyTree, Shaped
 
+from softcvi._compile import rarely_run
 from softcvi.fitting._devices import Devices
 from softcvi.fitting._optimizer import AbstractOptimizer
 from softcvi.guides import AbstractGuide
@@ -73,7 +75,7 @@ class Run(eqx.Module):
     def unpack(self, params: PyTree) -> tuple[AbstractGuide, AbstractTarget]:
         """Guide and target with these parameters in place, still wrapped."""
         if self.optimizer.flat:
-            params = ravel_pytree(self.template)[1](params)
+            params = _unflattened(params, self.template)
         return eqx.combine(params, self.static)
 
     def one(self, i: int, batch: "Batch") -> "Run":
@@ -170,21 +172,13 @@ def prepare(
         (guide, target), spec, is_leaf=lambda x: isinstance(x, paramax.NonTrainable)
     )
 
-    def first_state(template):
-        params = ravel_pytree(template)[0] if optimizer.flat else template
-        return LoopState(
-            params=params,
-            optimizer_state=optimizer.init(params),
-            history=jnp.zeros((HISTORY_ROWS, 5)),
-        )
-
     if batch is None:
-        state = first_state(template)
+        state = _first_state(template, optimizer)
     else:
         make = eqx.filter_vmap(
-            first_state, in_axes=(batch.axes(),), axis_size=batch.runs
+            _first_state, in_axes=(batch.axes(), None), axis_size=batch.runs
         )
-        state = make(template)
+        state = make(template, optimizer)
     run = Run(
         key=key,
         static=static,
@@ -197,6 +191,22 @@ def prepare(
         has_startup=startup_steps > 0,
     )
     return state, run
+
+
+# One program, where each operation by itself would be compiled as one.
+@functools.partial(rarely_run, effort=0)
+def _first_state(template: PyTree, optimizer: AbstractOptimizer) -> LoopState:
+    params = ravel_pytree(template)[0] if optimizer.flat else template
+    return LoopState(
+        params=params,
+        optimizer_state=optimizer.init(params),
+        history=jnp.zeros((HISTORY_ROWS, 5)),
+    )
+
+
+@functools.partial(rarely_run, effort=0)
+def _unflattened(params: Float[Array, " n"], template: PyTree) -> PyTree:
+    return ravel_pytree(template)[1](params)
 
 
 def _traced(objective: AbstractObjective) -> AbstractObjective:

@@ -6,6 +6,7 @@ from typing import Any
 import jax
 from jaxtyping import Array, Shaped
 
+from softcvi._compile import host_key
 from softcvi.fitting._checks import explain_nothing_usable
 from softcvi.fitting._compare import is_worse, quality_of
 from softcvi.fitting._devices import Devices
@@ -192,13 +193,13 @@ def _better(start: Posterior, end: Posterior, num_draws: int) -> tuple[Posterior
     target = end.target
     assert target is not None  # a fit has one
     # All data at once can be far more than the whole fit has read.
-    if target.amortised or target.draw_data(jax.random.key(0)) is not None:
+    if target.amortised or target.draw_data(host_key(0)) is not None:
         return end, ""
     few = min(num_draws, _FEW_DRAWS)
     draws = few
     if target.has_gradient:
         draws = affordable(target, _BUDGET, fewest=few, most=num_draws)
-    key = jax.random.key(_COMPARE_SEED)
+    key = host_key(_COMPARE_SEED)
     try:
         with callback_failures():
             before, after = (quality_of(p.importance(key, draws)) for p in (start, end))

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import equinox as eqx
-import jax
 from jaxtyping import Array, PRNGKeyArray
 
+from softcvi._compile import host_fold_in
 from softcvi.diagnostics import Verdict
 from softcvi.fitting import AbstractReporter, FitResult, History
 from softcvi.posterior import Posterior
@@ -174,7 +174,7 @@ class LadderState:
 
     def for_attempt(self, number: int) -> "LadderState":
         """The same, with the random key of the attempt with this number."""
-        return dataclasses.replace(self, key=jax.random.fold_in(self.key, number))
+        return dataclasses.replace(self, key=host_fold_in(self.key, number))
 
 
 class AbstractRung(eqx.Module):

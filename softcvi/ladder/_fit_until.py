@@ -3,10 +3,9 @@
 import os
 import time
 
-import jax
 from jaxtyping import PRNGKeyArray
 
-from softcvi._compile import full_precision
+from softcvi._compile import full_precision, host_split
 from softcvi.fitting import AbstractReporter, Checkpoint, FitError, as_reporter
 from softcvi.fitting._cache import cache_by_default
 from softcvi.fitting._checkpoint import CheckpointError, as_checkpoint
@@ -92,7 +91,7 @@ def fit_until(
     if not rungs:
         raise ValueError("rungs: give at least one, e.g. softcvi.ladder.DEFAULT_RUNGS.")
     began = time.perf_counter()
-    start_key, choice_key, rung_key = jax.random.split(key, 3)
+    start_key, choice_key, rung_key = host_split(key, 3)
     try:
         with callback_failures():
             report = InBestSpace(Explore()).find(start_key, target)

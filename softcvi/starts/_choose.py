@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from softcvi._compile import rarely_run
+from softcvi._compile import as_array, rarely_run
 from softcvi.guides import (
     AbstractGuide,
     MixtureGuide,
@@ -147,7 +147,7 @@ def _for_modes(target: AbstractTarget, modes: tuple[Moments, ...]) -> Suggestion
     dtype = jnp.result_type(*target.structure.dtypes)
 
     def mixture() -> MixtureGuide:
-        logits = jnp.asarray(evidence - np.max(evidence), dtype)
+        logits = as_array(evidence - np.max(evidence), dtype)
         return MixtureGuide([make(target, mode) for mode in modes], logits)
 
     name = f"mixture of {len(modes)} {kind}"
@@ -257,7 +257,7 @@ def _flow(structure: Structure, key: PRNGKeyArray) -> VectorGuide:
 def _affine(target: AbstractTarget, mode: Moments) -> tuple[Array, Array]:
     dtype = jnp.result_type(*target.structure.dtypes)
     factor = np.linalg.cholesky(mode.dense)
-    return jnp.asarray(mode.mean, dtype), jnp.asarray(factor, dtype)
+    return as_array(mode.mean, dtype), as_array(factor, dtype)
 
 
 # One program, where each operation by itself would be compiled as one; the same for the

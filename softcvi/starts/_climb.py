@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from softcvi._compile import rarely_run
+from softcvi._compile import as_array, rarely_run
 from softcvi.starts._double import Density, double_precision
 from softcvi.starts._modes import Ends
 from softcvi.starts._newton import LocalNormal, newton_paths
@@ -27,7 +27,7 @@ def climb(density: Density, starts: Float[np.ndarray, "b d"], count: int = 1) ->
         starts: Where to begin.
         count: What each path counts for.
     """
-    found = _ascend(jnp.asarray(starts, density.dtype), density)
+    found = _ascend(as_array(starts, density.dtype), density)
     return _usable(found, count)
 
 
@@ -42,7 +42,7 @@ def climb_terms(
         starts: Where to begin, as many as a batch has.
     """
     chosen = choices(rng, count_terms(density, starts[0]), _TERMS)
-    points = jnp.asarray(starts, density.dtype)
+    points = as_array(starts, density.dtype)
     for begin in range(0, len(chosen), len(starts)):
         some = chosen[begin : begin + len(starts)]
         some = np.resize(some, (len(starts), some.shape[1]))
@@ -62,7 +62,7 @@ def count_terms(density: Density, point: Float[np.ndarray, " d"]) -> tuple[int, 
     own = jnp.result_type(*target.structure.dtypes)
     # In the model's own precision, as it cannot be traced in two.
     with double_precision(own == jnp.float64):
-        particle = target.structure.unravel(jnp.asarray(point, own))
+        particle = target.structure.unravel(np.asarray(point, own))
         return terms_of(target, particle)
 
 
@@ -70,7 +70,7 @@ def heights_between(
     density: Density, a: Array, b: Array, factors: Array
 ) -> Float[Array, "b n"]:
     """Log densities along the highest ways between pairs of points."""
-    points = [jnp.asarray(leaf, density.dtype) for leaf in (a, b, factors)]
+    points = [as_array(leaf, density.dtype) for leaf in (a, b, factors)]
     return _on_ridges(*points, density)
 
 

@@ -15,7 +15,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import scipy.linalg
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
@@ -153,6 +152,8 @@ def _ascend(
 def _lbfgs(
     density: Density, start: Float[Array, " d"]
 ) -> tuple[Float[Array, " d"], Bool[Array, ""]]:
+    import optax  # where it is used, for a quick start
+
     # The gradient of the density's own making, not that of the program in double
     # precision, which knows nothing of the model's rules for derivatives.
     @jax.custom_jvp

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray, Shaped
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from softcvi._compile import rarely_run
 from softcvi.starts._double import double_precision
@@ -30,15 +30,15 @@ def own_starts(
     # traced in two.
     own = jnp.result_type(*target.structure.dtypes)
     with double_precision(own == jnp.float64):
-        points = _own_starts(jax.random.split(key, n), target)
+        points = _own_starts(key, n, target)
     return np.asarray(points, np.float64)
 
 
 @functools.partial(rarely_run, effort=0)
 def _own_starts(
-    keys: Shaped[Array, "n *key"], target: AbstractTarget
+    key: PRNGKeyArray, n: int, target: AbstractTarget
 ) -> Float[Array, "n d"]:
-    ravel = target.structure.ravel
+    ravel, keys = target.structure.ravel, jax.random.split(key, n)
     return jax.vmap(lambda k: ravel(target.initial_particle(k)))(keys)
 
 

@@ -4,7 +4,7 @@ import math
 
 import equinox as eqx
 import numpy as np
-import scipy.stats
+import scipy.special
 from jaxtyping import Float
 
 from softcvi.diagnostics import BroadMoments
@@ -97,7 +97,9 @@ def look_around(
     mean, covariance = weighted_moments(draws, own)
     enough = _effective(own) > draws.shape[1] + 2
     squared = (draws - weights @ draws / np.sum(weights)) ** 2
-    is_beyond = np.min(squares, axis=1) > dim * scipy.stats.f.ppf(_REACH, dim, known.df)
+    is_beyond = np.min(squares, axis=1) > dim * scipy.special.fdtri(
+        dim, known.df, _REACH
+    )
     beyond = np.where(is_beyond, own, 0.0)
     is_measured = _effective(beyond) > _FEWEST
     return Look(

@@ -8,11 +8,10 @@ which adapts steps to the population, however many modes it has.
 import math
 
 import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
-from softcvi._compile import rarely_run
+from softcvi._compile import as_array, rarely_run
 from softcvi.diagnostics._clusters import clusters
 from softcvi.starts._base import AbstractStart, SearchEvidence, StartReport
 from softcvi.starts._double import Density, as_density
@@ -90,7 +89,7 @@ class Evaluator(eqx.Module):
         values = []
         for begin in range(0, len(x), self.size):
             some = np.resize(x[begin : begin + self.size], (self.size, x.shape[1]))
-            some = jnp.asarray(some, self.density.dtype)
+            some = as_array(some, self.density.dtype)
             values.append(np.asarray(log_densities(some, self.density), np.float64))
         return np.concatenate(values)[: len(x)]
 

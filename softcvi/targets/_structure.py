@@ -84,7 +84,7 @@ class Structure:
         """Split a vector into the leaves of one particle."""
         leaves, start = [], 0
         for shape, size in zip(self.shapes, self.sizes, strict=True):
-            leaves.append(jnp.reshape(vector[start : start + size], shape))
+            leaves.append(vector[start : start + size].reshape(shape))
             start += size
         return jax.tree_util.tree_unflatten(self.treedef, leaves)
 

@@ -190,6 +190,25 @@ def test_bars_and_lines_report(quick):
     assert "300/300" in console.file.getvalue()
 
 
+def test_the_verdict_is_measured_once(quick, monkeypatch):
+    from softcvi.fitting import _result
+
+    calls = []
+    examine = _result.examine
+    monkeypatch.setattr(
+        _result, "examine", lambda *args: calls.append(1) or examine(*args)
+    )
+    result = softcvi.fit(
+        jax.random.key(0),
+        softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2)),
+        steps=20,
+        progress=False,
+    )
+    assert result.seconds_start > 0
+    assert result.verdict.level in result.summary()
+    assert len(calls) == 1
+
+
 def test_the_summary_names_verdict_parameters_and_times(whole):
     text = whole[0].summary()
     for part in ("verdict", "label ESS", "compilation", "x[0]", "x[1]", "q95"):

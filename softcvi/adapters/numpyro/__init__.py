@@ -1,19 +1,6 @@
 """NumPyro: models, guides and a loss for its SVI."""
 
-from softcvi.adapters.numpyro._guide import NumPyroGuide, numpyro_guide
-from softcvi.adapters.numpyro._model import from_numpyro
-from softcvi.adapters.numpyro._run_svi import SVIFit, svi
-from softcvi.adapters.numpyro._space import SiteSpace
-from softcvi.adapters.numpyro._svi import SoftCVILoss
-from softcvi.adapters.numpyro._target import NumPyroTarget
+import lazy_loader
 
-__all__ = [
-    "NumPyroGuide",
-    "NumPyroTarget",
-    "SVIFit",
-    "SiteSpace",
-    "SoftCVILoss",
-    "from_numpyro",
-    "numpyro_guide",
-    "svi",
-]
+# The names are in __init__.pyi and are loaded when they are first used.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

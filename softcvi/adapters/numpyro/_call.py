@@ -203,7 +203,7 @@ def moving_sites(
                 found.append(name)
         return 0
 
-    values = {name: jnp.asarray(site["value"])[None] for name, site in latents.items()}
+    values = {name: np.asarray(site["value"])[None] for name, site in latents.items()}
     if values:
         jax.eval_shape(jax.vmap(run), values)  # traced, not computed
     return tuple(found)

@@ -6,7 +6,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from softcvi.guides import AbstractGuide
@@ -95,6 +94,8 @@ def trained_on_normal(
     noise = jax.random.normal(key, (_DRAWS, mean.size))
     vectors = jnp.asarray(mean, float) + noise @ jnp.asarray(factor.T, float)
     draws = jax.vmap(guide.structure.unravel)(vectors)
+    import optax  # where it is used, for a quick start
+
     rate = optax.cosine_decay_schedule(_RATE, _STEPS)
     optimizer = optax.chain(optax.clip_by_global_norm(10.0), optax.adam(rate))
 

@@ -1,0 +1,117 @@
+"""Small work on the host, for which JAX would compile a program each time."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray
+
+from softcvi._compile._switch import is_plain
+
+_THREEFRY = "threefry2x32"
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+_PARITY = np.uint32(0x1BD11BDA)
+_LARGEST_WORD = 2**32
+
+
+def as_array(values: Any, dtype: Any = float) -> Array:
+    """An array on the device, converted to its dtype by NumPy.
+
+    Args:
+        values: Anything that NumPy can read; traced values are converted by JAX.
+        dtype: Of the array; by default the default float.
+
+    Example:
+        >>> import numpy as np
+        >>> as_array(np.arange(3), np.float32).dtype.name
+        'float32'
+    """
+    if is_plain() or isinstance(values, jax.core.Tracer):
+        return jnp.asarray(values, dtype)
+    return jnp.asarray(np.asarray(values, jnp.result_type(dtype)))
+
+
+def host_key(seed: int) -> PRNGKeyArray:
+    """``jax.random.key`` of a small number.
+
+    Args:
+        seed: At least 0, below 2**32.
+
+    Example:
+        >>> import jax
+        >>> bool(host_key(3) == jax.random.key(3))
+        True
+    """
+    is_default = jax.config.jax_default_prng_impl == _THREEFRY
+    if is_plain() or not is_default or not 0 <= seed < _LARGEST_WORD:
+        return jax.random.key(seed)
+    return jax.random.wrap_key_data(np.array([0, seed], np.uint32), impl=_THREEFRY)
+
+
+def host_split(key: PRNGKeyArray, num: int = 2) -> list[PRNGKeyArray]:
+    """``jax.random.split``, as a list of keys.
+
+    Args:
+        key: Random key.
+        num: How many.
+
+    Example:
+        >>> import jax
+        >>> key = jax.random.key(0)
+        >>> bool(host_split(key)[1] == jax.random.split(key)[1])
+        True
+    """
+    if not _can_be_hashed(key):
+        return list(jax.random.split(key, num))
+    counts = np.stack([np.zeros(num, np.uint32), np.arange(num, dtype=np.uint32)])
+    return [_wrapped(words) for words in _threefry(key, counts).T]
+
+
+def host_fold_in(key: PRNGKeyArray, number: int) -> PRNGKeyArray:
+    """``jax.random.fold_in``.
+
+    Args:
+        key: Random key.
+        number: At least 0, below 2**32.
+
+    Example:
+        >>> import jax
+        >>> key = jax.random.key(0)
+        >>> bool(host_fold_in(key, 7) == jax.random.fold_in(key, 7))
+        True
+    """
+    if not _can_be_hashed(key) or not 0 <= number < _LARGEST_WORD:
+        return jax.random.fold_in(key, number)
+    return _wrapped(_threefry(key, np.array([[0], [number]], np.uint32))[:, 0])
+
+
+def _can_be_hashed(key: PRNGKeyArray) -> bool:
+    """Whether the key is a number on this host, of the generator that is known here."""
+    return (
+        not is_plain()
+        and not isinstance(key, jax.core.Tracer)
+        and jax.config.jax_threefry_partitionable
+        and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+        and str(jax.random.key_impl(key)) == _THREEFRY
+    )
+
+
+def _wrapped(words: np.ndarray) -> PRNGKeyArray:
+    return jax.random.wrap_key_data(words, impl=_THREEFRY)
+
+
+def _threefry(key: PRNGKeyArray, counts: np.ndarray) -> np.ndarray:
+    """Threefry-2x32 of Salmon et al. (2011), with 20 rounds."""
+    first, second = np.asarray(jax.random.key_data(key))
+    schedule = (first, second, first ^ second ^ _PARITY)
+    with np.errstate(over="ignore"):  # words wrap around
+        x, y = counts[0] + first, counts[1] + second
+        for i in range(5):
+            for rotation in _ROTATIONS[i % 2]:
+                x = x + y
+                y = (y << np.uint32(rotation)) | (y >> np.uint32(32 - rotation))
+                y = x ^ y
+            x = x + schedule[(i + 1) % 3]
+            y = y + schedule[(i + 2) % 3] + np.uint32(i + 1)
+    return np.stack([x, y])
