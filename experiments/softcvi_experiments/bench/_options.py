@@ -21,7 +21,7 @@ class Options:
         say: Called with a line for each thing that is done.
 
     Example:
-        >>> Options(Path("bench"), parts=("overhead",)).wants("trusted")
+        >>> Options(Path("bench"), parts=("overhead",)).wants("steps")
         False
     """
 

@@ -12,16 +12,15 @@ from softcvi_experiments.bench._overhead import measure_overhead
 from softcvi_experiments.bench._problems import get_problem
 from softcvi_experiments.bench._store import Result
 from softcvi_experiments.bench._timing import measuring
-from softcvi_experiments.bench._trusted import measure_trusted
 from softcvi_experiments.tasks import PAPER_TASKS
 
-PARTS = ("steps", "overhead", "trusted")
+PARTS = ("steps", "overhead")
 _NUM_PARTICLES = 8
 _QUICK_STEPS = 20
 
 
 def bench_peers(options: Options) -> list[Path]:
-    """Steps of all libraries side by side, our overhead, and the race with NUTS.
+    """Steps of all libraries side by side, and our overhead.
 
     Args:
         options: Settings of the run.
@@ -33,7 +32,7 @@ def bench_peers(options: Options) -> list[Path]:
         >>> bench_peers(Options(Path("bench"), parts=("speed",)))
         Traceback (most recent call last):
         ...
-        ValueError: parts: this suite has no 'speed'; it has steps, overhead, trusted
+        ValueError: parts: this suite has no 'speed'; it has steps, overhead
     """
     options.check_parts(PARTS)
     result = Result("peers", options)
@@ -42,8 +41,6 @@ def bench_peers(options: Options) -> list[Path]:
             result.add("steps", _measure_steps(options))
         if options.wants("overhead"):
             result.add("overhead", measure_overhead(options))
-        if options.wants("trusted"):
-            result.add("trusted", measure_trusted(options))
     return result.finish()
 
 

@@ -67,7 +67,7 @@ def _bars(
 
 
 def draw_peers(payload: Payload, path: Path) -> None:
-    """Time per step relative to ours, our overhead, seconds to a trusted posterior.
+    """Time per step relative to ours, and our overhead.
 
     Args:
         payload: A result of the suite.
@@ -75,25 +75,15 @@ def draw_peers(payload: Payload, path: Path) -> None:
     """
     parts = payload["parts"]
     problems, overhead = parts.get("steps", []), parts.get("overhead", [])
-    raced = [row for row in parts.get("trusted", []) if row["status"] == "ok"]
-    tasks = list(dict.fromkeys(row["task"] for row in raced))
-    figure, axes = _figure(len(problems) + len(tasks) + bool(overhead), width=6.2)
+    figure, axes = _figure(len(problems) + bool(overhead), width=6.2)
     for axis, problem in zip(axes, problems, strict=False):
         rows = [row for row in problem["rows"] if row["status"] == "ok"]
         labels = [row["label"] for row in rows]
         ratios = [row["ratio"] for row in rows]
         title = problem["title"]
         _bars(axis, labels, ratios, title, "time per step, ours = 1", log=True)
-    for axis, task in zip(axes[len(problems) :], tasks, strict=False):
-        rows = [row for row in raced if row["task"] == task]
-        labels = [
-            row["label"] + ("" if all(row["trusted"]) else " (not trusted)")
-            for row in rows
-        ]
-        title = f"{get_task(task).title}: cold process to posterior"
-        _bars(axis, labels, [row["seconds"] for row in rows], title, "seconds")
     if overhead:
-        axis = axes[len(problems) + len(tasks)]
+        axis = axes[len(problems)]
         labels = [f"softcvi, {get_task(row['task']).title}" for row in overhead]
         title = "bar, history and stopping rule"
         xlabel = f"loop / bare loop, limit {overhead[0]['limit']}"

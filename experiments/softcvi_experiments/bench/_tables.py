@@ -34,7 +34,7 @@ def _title(task: str) -> str:
 
 
 def peers_tables(payload: Payload) -> list[str]:
-    """Steps, overhead and the race with NUTS.
+    """Steps and overhead.
 
     Args:
         payload: A result of the suite.
@@ -74,20 +74,7 @@ def peers_tables(payload: Payload) -> list[str]:
         header = ["bar + history + stopping", "/ bare loop", "/ loop without bar",
                   "bare, us per step", "all, us per step"]  # fmt: skip
         found.append(_table(header, rows))
-    if parts.get("trusted"):
-        rows = [_trusted_row(row) for row in parts["trusted"]]
-        header = ["cold process to posterior", "way", "s", "trusted", "checks"]
-        found.append(_table(header, rows))
     return found
-
-
-def _trusted_row(row: dict[str, Any]) -> list[str]:
-    if row["status"] != "ok":
-        return [_title(row["task"]), row["label"], "", "failed", row["status"]]
-    checks = ", ".join(f"{k} {v:.3g}" for k, v in row["checks"][0].items())
-    share = f"{sum(row['trusted'])} of {len(row['trusted'])}"
-    seconds = _number(row["seconds"])
-    return [_title(row["task"]), row["label"], seconds, share, checks]
 
 
 def growth_tables(payload: Payload) -> list[str]:

@@ -21,6 +21,7 @@ _OPTIONS = {
     "compile": _SPEED,
     "figure": (*_SPEED, "fits", "full"),
     "zoo": ("models", "methods", "seeds", "split"),
+    "cold": ("quick", "repeats", "models", "methods", "minutes"),
 }
 
 
@@ -41,22 +42,26 @@ class SuiteOptions:
     quick: Flag = False
     """Tiny sizes, to try it out (all suites but zoo)."""
     parts: Names = None
-    """Parts of a suite, separated by commas (all; all suites but zoo)."""
+    """Parts of a suite, separated by commas (all; not suites zoo and cold)."""
     repeats: int | None = None
-    """Runs behind each median (5; all suites but zoo)."""
+    """Runs behind each median (5, cold 7; all suites but zoo)."""
     fits: int | None = None
     """Fits in one program (50; suite figure)."""
     full: Flag = False
     """All 50,000 steps of all methods (suite figure)."""
     models: Names = None
-    """Models, separated by commas (all; suite zoo)."""
+    """Models, separated by commas (all of the zoo; cold: the four tasks, which takes
+    names of the zoo or the word zoo as well)."""
     methods: Names = None
     """fit, fit_until, fit_starts, auto_normal, auto_mvn, pathfinder, nuts, separated by
-    commas (all but fit_starts; suite zoo)."""
+    commas (all but fit_starts; suite zoo). fit, fit_until, fit_warm, fit_second,
+    nuts_parallel, nuts_vectorized, floor (all; suite cold)."""
     seeds: Integers = None
     """Seeds, separated by commas (0; suite zoo)."""
     split: Literal["development", "report"] | None = None
     """One half of the models (suite zoo)."""
+    minutes: float | None = None
+    """Stop after so long; the same command goes on from there (suite cold)."""
 
     def given(self, suite: str) -> dict:
         """Options for a suite; those that it does not have are refused.
@@ -77,7 +82,7 @@ class SuiteOptions:
 def run(
     *,
     suite: Annotated[
-        Literal["peers", "growth", "compile", "figure", "zoo"],
+        Literal["peers", "growth", "compile", "figure", "zoo", "cold"],
         Parameter(help="What to measure."),
     ] = _NOT_GIVEN,
     redraw: Annotated[
@@ -104,7 +109,8 @@ def run(
     told = options.given(suite)
     folder = out or Path(f"softcvi-bench-{suite}")
     with hold_folder(folder):
-        measure = _zoo if suite == "zoo" else functools.partial(_speed, suite)
+        own = {"zoo": _zoo, "cold": _cold}
+        measure = own.get(suite) or functools.partial(_speed, suite)
         return measure(folder, told)
 
 
@@ -127,6 +133,15 @@ def _zoo(out: Path, told: dict) -> int:
 
     records = run_zoo(out=out, **told)
     say(f"table and picture: {out / 'zoo.md'}, {out / 'zoo.png'}")
+    return int(any(record["status"] != "ok" for record in records))
+
+
+def _cold(out: Path, told: dict) -> int:
+    from softcvi_experiments.cold import Race, run_race
+
+    minutes = told.pop("minutes", None)
+    records = run_race(Race(**told), out, minutes=minutes, report=say)
+    say(f"tables: {out / 'cold.md'}")
     return int(any(record["status"] != "ok" for record in records))
 
 
