@@ -21,7 +21,7 @@ from softcvi.fitting._progress import (
     Silent,
     as_reporter,
 )
-from softcvi.fitting._result import FitError, FitResult, as_table
+from softcvi.fitting._result import FitError, FitResult
 from softcvi.fitting._stopping import (
     AbstractStoppingRule,
     EvaluationLimit,
@@ -30,6 +30,7 @@ from softcvi.fitting._stopping import (
     Progress,
     TimeLimit,
 )
+from softcvi.fitting._table import as_table
 
 __all__ = [
     "AbstractOptimizer",
