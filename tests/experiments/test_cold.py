@@ -55,7 +55,7 @@ def test_methods_take_turns_and_are_not_run_again(children, tmp_path):
 def test_other_commits_are_measured_anew(children, tmp_path, monkeypatch):
     race = Race(("slcp",), ("fit",), repeats=1)
     run_race(race, tmp_path, report=silent)
-    monkeypatch.setattr(_race, "commit", lambda: "another")
+    monkeypatch.setattr(_race, "provenance", lambda: {"commit": "another"})
     run_race(race, tmp_path, report=silent)
     assert len(children) == 2
 

@@ -8,6 +8,7 @@ import time
 
 _BEGAN = time.perf_counter()
 
+import functools  # noqa: E402
 import json  # noqa: E402
 import sys  # noqa: E402
 from collections.abc import Callable  # noqa: E402
@@ -40,7 +41,7 @@ def _watch() -> Any:
     return watch
 
 
-def _ours(name: str, seed: int, quick: bool, method: str) -> dict[str, Any]:
+def _ours(method: str, name: str, seed: int, quick: bool) -> dict[str, Any]:
     import jax
     import numpyro  # noqa: F401  users have written their model with it
 
@@ -50,7 +51,7 @@ def _ours(name: str, seed: int, quick: bool, method: str) -> dict[str, Any]:
     call = getattr(softcvi, method)
     watch = _watch()
     problem = _problem(watch, name)
-    steps = {"steps": _QUICK_STEPS} if quick else {}
+    steps: dict[str, Any] = {"steps": _QUICK_STEPS} if quick else {}
     target = from_numpyro(problem.model, *problem.args, **problem.kwargs)
     result = call(jax.random.key(seed), target, progress=False, **steps)
     result.summary()
@@ -79,7 +80,7 @@ def _second(name: str, seed: int, quick: bool) -> dict[str, Any]:
     _ = softcvi.fit
     watch = _watch()
     problem = _problem(watch, name)
-    steps = {"steps": _QUICK_STEPS} if quick else {}
+    steps: dict[str, Any] = {"steps": _QUICK_STEPS} if quick else {}
 
     def whole(args: tuple, number: int) -> Any:
         target = from_numpyro(problem.model, *args, **problem.kwargs)
@@ -96,7 +97,7 @@ def _second(name: str, seed: int, quick: bool) -> dict[str, Any]:
     return {**watch.report(), **_answer(result), "seconds_second": seconds}
 
 
-def _nuts(name: str, seed: int, quick: bool, parallel: bool) -> dict[str, Any]:
+def _nuts(parallel: bool, name: str, seed: int, quick: bool) -> dict[str, Any]:
     import numpyro
 
     if parallel:
@@ -134,12 +135,12 @@ def _floor(name: str, seed: int, quick: bool) -> dict[str, Any]:
 
 
 RUNS: dict[str, Callable[[str, int, bool], dict[str, Any]]] = {
-    "fit": lambda *args: _ours(*args, "fit"),
-    "fit_until": lambda *args: _ours(*args, "fit_until"),
-    "fit_warm": lambda *args: _ours(*args, "fit"),
+    "fit": functools.partial(_ours, "fit"),
+    "fit_until": functools.partial(_ours, "fit_until"),
+    "fit_warm": functools.partial(_ours, "fit"),
     "fit_second": _second,
-    "nuts_parallel": lambda *args: _nuts(*args, parallel=True),
-    "nuts_vectorized": lambda *args: _nuts(*args, parallel=False),
+    "nuts_parallel": functools.partial(_nuts, True),
+    "nuts_vectorized": functools.partial(_nuts, False),
     "floor": _floor,
 }
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from softcvi.sweeps import RecordStore, provenance
 from softcvi_experiments.children import (
     ChildError,
     environment,
@@ -14,9 +15,8 @@ from softcvi_experiments.children import (
     run_child,
 )
 from softcvi_experiments.cold._table import IDENTITY, cold_page, describe
-from softcvi_experiments.provenance import commit
 from softcvi_experiments.stopping import say, stopped_after
-from softcvi_experiments.store import Record, Records
+from softcvi_experiments.store import Record
 from softcvi_experiments.tasks import PAPER_TASKS
 from softcvi_experiments.zoo import names as zoo_names
 
@@ -106,11 +106,12 @@ def run_race(
     Returns:
         The latest record of each run.
     """
-    store = Records(out)
+    store = RecordStore(out)
     done = {
         _identity(record)
         for record in store.all()
-        if record["status"] == "ok" and record["made"]["commit"] == commit()
+        if record["status"] == "ok"
+        and record["made"]["commit"] == provenance()["commit"]
     }
     todo = [task for task in race.tasks() if _identity(task) not in done]
     limit = None if minutes is None else max(1, int(60 * minutes))
@@ -125,7 +126,7 @@ def run_race(
 
 
 @contextlib.contextmanager
-def _written(store: Records) -> Iterator[None]:
+def _written(store: RecordStore) -> Iterator[None]:
     """Write the page at the end, however that comes."""
     try:
         yield

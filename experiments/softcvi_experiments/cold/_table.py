@@ -79,10 +79,13 @@ def phases_table(records: Sequence[Record]) -> str:
             rest = _median(
                 r["seconds_wall"] - sum(r["phases"][p] for p in _PHASES) for r in found
             )
-            numbers = [*phases, rest, _median(r["cpu"] for r in found)]
+            numbers: list[float | None] = [
+                *phases,
+                rest,
+                _median(r["cpu"] for r in found),
+            ]
             if method == "fit_second":  # its process has another run before it
-                numbers = [*phases[1:], None, None]
-                numbers.insert(0, None)
+                numbers = [None, *phases[1:], None, None]
             programs = f"{_median(r['programs'] for r in found):.0f}"
             cells = ["" if n is None else f"{n:.1f}" for n in numbers]
             rows.append([title_of(model), TITLES[method], programs, *cells])
