@@ -4,7 +4,9 @@ from ._arviz import to_arviz
 from ._ask_tell import AskTellSession
 from ._blackjax import VIAlgorithm, VIState, as_blackjax
 from ._callable import CallbackTarget, from_callable
+from ._parquet import ParquetRows
 from ._predictive import posterior_predictive
+from ._zarr import ZarrRows
 from .numpyro._guide import NumPyroGuide, numpyro_guide
 from .numpyro._model import from_numpyro
 from .numpyro._space import SiteSpace
@@ -24,12 +26,14 @@ __all__ = [
     "CallbackTarget",
     "NumPyroGuide",
     "NumPyroTarget",
+    "ParquetRows",
     "PyMCTarget",
     "SiteSpace",
     "SoftCVILoss",
     "StanTarget",
     "VIAlgorithm",
     "VIState",
+    "ZarrRows",
     "as_blackjax",
     "from_bridgestan",
     "from_callable",

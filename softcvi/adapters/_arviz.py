@@ -63,7 +63,7 @@ def to_arviz(
     posterior = getattr(posterior, "posterior", posterior)
     key = jax.random.key(0) if key is None else key
     draw_key, resample_key, data_key = jax.random.split(key, 3)
-    target = posterior.target
+    target = None if posterior.target is None else posterior.target.unwrapped
     if draws is not None:
         more = _of_model(target, draws, data_key, predictive, prior)
         return _of_given(arviz_base, draws, more, coords, dims)

@@ -46,7 +46,7 @@ def posterior_predictive(
         >>> posterior_predictive(jax.random.key(0), posterior, n=10)["y"].shape
         (10, 3)
     """
-    target = posterior.target
+    target = None if posterior.target is None else posterior.target.unwrapped
     if not isinstance(target, AbstractModelTarget):
         raise TypeError(
             "posterior: its target knows no model to draw data from. Use a target from "

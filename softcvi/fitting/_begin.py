@@ -16,6 +16,7 @@ from softcvi.starts import (
     suggest,
 )
 from softcvi.starts._place import STARTUP_SHARE, place
+from softcvi.starts._precise import in_enough_precision
 from softcvi.targets import AbstractTarget
 
 
@@ -101,7 +102,7 @@ def placed(
     if isinstance(start, NoStart) or (is_auto and not guide.can_be_matched):
         words = "the guide as given" + (", then alpha by label ESS" if is_auto else "")
         return Beginning(target, given, share, None, words)
-    report = start.find(key, target)
+    report = in_enough_precision(key, start.find(key, target))
     if not report.modes:
         return Beginning(target, given, share, report, report.description)
     moved = place(guide, report.modes[0].mean, report.modes[0].dense)
@@ -111,7 +112,7 @@ def placed(
             "moments. Use start='auto', or set its parameters yourself and start=None."
         )
     candidate = Candidate(lambda: moved, objective)
-    return Beginning(target, (candidate,), 0.0, report, report.description)
+    return Beginning(report.target, (candidate,), 0.0, report, report.description)
 
 
 def _startup_share(start: AbstractStart) -> float:

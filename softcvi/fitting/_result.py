@@ -220,12 +220,13 @@ class FitResult:
         Args:
             max_rows: Parameters to list.
         """
-        last = self.history.last()
+        last, target = self.history.last(), self.posterior.target
+        offset = 0.0 if target is None else target.log_offset
         lines = [
             f"verdict    {self.verdict}",
             f"status     {self.status}: {self.message}",
             f"label ESS  {last['label_ess']:.2f} of {self.num_particles}, "
-            f"excess {last['excess']:.3g}, ELBO {last['elbo']:.3f}"
+            f"excess {last['excess']:.3g}, ELBO {last['elbo'] + offset:.3f}"
             + self._evidence_words(),
             f"time       start {self.seconds_start:.1f} s, compilation "
             f"{self.seconds_compile:.1f} s, {self.steps} steps "

@@ -124,7 +124,7 @@ class Posterior:
         draws, particles, log_p, log_q = _join(pieces, n)
         log_p, log_q = np.asarray(log_p, np.float64), np.asarray(log_q, np.float64)
         log_weights, khat = psis(log_p - log_q)
-        evidence = log_mean_weight(log_p - log_q)
+        evidence = log_mean_weight(log_p - log_q) + target.log_offset
         return ImportanceSample(
             draws, log_p, log_q, log_weights, khat, evidence, particles
         )

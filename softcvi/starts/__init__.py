@@ -13,6 +13,7 @@ from softcvi.starts._given import (
     as_start,
 )
 from softcvi.starts._laplace import Laplace
+from softcvi.starts._precise import PreciseTarget
 from softcvi.starts._tempered import Tempered
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Laplace",
     "Moments",
     "NoStart",
+    "PreciseTarget",
     "SearchEvidence",
     "StartReport",
     "Suggestion",

@@ -11,6 +11,7 @@ from jaxtyping import PRNGKeyArray, PyTree
 from softcvi.posterior import Posterior
 from softcvi.starts._base import AbstractStart, Moments, StartReport
 from softcvi.starts._explore import Explore
+from softcvi.starts._precise import in_enough_precision
 from softcvi.targets import AbstractTarget
 
 _PRIOR_DRAWS = 1000
@@ -126,6 +127,9 @@ class FromPrior(AbstractStart):
 class InBestSpace(AbstractStart):
     """Another start, begun again where it reveals that other coordinates suit better.
 
+    Where single precision rounds log densities by more than a tenth, the target of the
+    report computes them in double.
+
     Only for fits whose guide is still to be chosen: a given guide is tied to the
     coordinates it was made for.
 
@@ -152,10 +156,13 @@ class InBestSpace(AbstractStart):
             spread = target.structure.unravel(report.modes[0].deviations)
             better = target.recentred(spread) if isinstance(spread, dict) else None
         if better is None:
-            return report if glimpse is None else self.start.find(key, target)
+            if glimpse is not None:
+                report = self.start.find(key, target)
+            return in_enough_precision(key, report)
         again = self.start.find(key, better)
         words = f"{again.description}, in centred coordinates"
-        return StartReport(again.target, again.modes, again.search, words)
+        again = StartReport(again.target, again.modes, again.search, words)
+        return in_enough_precision(key, again)
 
 
 def _has_a_choice(target: AbstractTarget) -> bool:

@@ -107,6 +107,13 @@ def _moved(equation: Any, inputs: list) -> list:
     return [equation.primitive.bind(*data, **equation.params)]
 
 
+def _callback(equation: Any, inputs: list) -> list:
+    """A call of the host that depends on no float reads data, in their own width."""
+    if any(jnp.issubdtype(atom.aval.dtype, jnp.inexact) for atom in equation.invars):
+        return _by_default(equation, inputs)
+    return equation.primitive.bind(*inputs, **equation.params)
+
+
 def _scan(equation: Any, inputs: list) -> list:
     body = equation.params["jaxpr"]
     # Versions of JAX differ in how they say what is carried; shapes say it, too: what
@@ -195,6 +202,7 @@ _SCATTERS: dict[str, Callable] = {
 _RULES: dict[str, Callable] = {
     "slice": _moved,
     "dynamic_slice": _moved,
+    "pure_callback": _callback,
     "scan": _scan,
     "while": _while,
     "cond": _cond,

@@ -5,6 +5,7 @@ from softcvi.targets._base import AbstractTarget
 from softcvi.targets._density import DensityTarget
 from softcvi.targets._plate import PlateTarget
 from softcvi.targets._rows import DataTarget
+from softcvi.targets._source import AbstractRowSource, NpyRows
 from softcvi.targets._space import (
     AbstractSpace,
     ModelSpace,
@@ -16,6 +17,7 @@ from softcvi.targets._space import (
 from softcvi.targets._structure import Structure
 
 __all__ = [
+    "AbstractRowSource",
     "AbstractSpace",
     "AbstractTarget",
     "AmortisedTarget",
@@ -23,6 +25,7 @@ __all__ = [
     "DensityTarget",
     "MiniBatchTarget",
     "ModelSpace",
+    "NpyRows",
     "PlateTarget",
     "SpaceOfModel",
     "Structure",

@@ -118,6 +118,16 @@ class AbstractTarget(eqx.Module):
         """How many log densities fit into memory at a time; None for any number."""
         return None
 
+    @property
+    def unwrapped(self) -> "AbstractTarget":
+        """The target as the user made it, where this one only evaluates it."""
+        return self
+
+    @property
+    def log_offset(self) -> float:
+        """A constant that log densities lack, and that an evidence needs."""
+        return 0.0
+
     def thinned(self) -> "tuple[AbstractTarget, float] | None":
         """A cheaper posterior with nearly the same places, to search for them first.
 

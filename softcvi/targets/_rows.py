@@ -12,6 +12,7 @@ from softcvi.targets._amortised import num_rows
 from softcvi.targets._base import AbstractTarget
 from softcvi.targets._checked import as_log_density
 from softcvi.targets._row_sums import AbstractRows, RowsInMemory, RowsOnDevices
+from softcvi.targets._source import AbstractRowSource, StreamedRows
 from softcvi.targets._space import AbstractSpace, ModelSpace
 from softcvi.targets._structure import Structure, as_structure
 
@@ -41,12 +42,16 @@ class DataTarget(AbstractTarget):
         log_likelihood: Function ``(particle, rows) -> array`` of a block of rows: one
             log likelihood per row.
         like: One particle in the fitting space.
-        data: Pytree of arrays with the rows as first axis.
+        data: Pytree of arrays with the rows as first axis; or a source that reads them
+            from files in blocks, such as ``NpyRows``, for data that do not fit into
+            memory.
         reference: A particle in model coordinates near the posterior, for example a
             mode; without it the sums are compensated, but of the values themselves.
         block: Rows per block; by default as many as suit the device.
         devices: Devices to spread the rows over, such as ``jax.local_devices()``: each
             sums its own rows. By default the data stay where they are.
+        memory: With a source: bytes in which blocks may be kept that would have to be
+            read again for every evaluation.
         space: Where the fit happens.
 
     Example:
@@ -79,11 +84,12 @@ class DataTarget(AbstractTarget):
         reference: PyTree = None,
         block: int | None = None,
         devices: Sequence[jax.Device] | None = None,
+        memory: int = 1 << 30,
         space: AbstractSpace | None = None,
     ):
         self.log_prior = log_prior
         self.log_likelihood = log_likelihood
-        self.rows = _as_rows(data, block, devices)
+        self.rows = _as_rows(data, block, devices, memory)
         self.reference = reference
         self.repeats = 1.0
         self.space = ModelSpace() if space is None else space
@@ -148,11 +154,18 @@ class DataTarget(AbstractTarget):
 
 
 def _as_rows(
-    data: PyTree, block: int | None, devices: Sequence[jax.Device] | None
+    data: PyTree,
+    block: int | None,
+    devices: Sequence[jax.Device] | None,
+    memory: int,
 ) -> AbstractRows:
     block = _default_block(data) if block is None else block
     if isinstance(block, bool) or not isinstance(block, int) or block < 1:
         raise ValueError(f"block: must be an integer of at least 1; got {block!r}.")
+    if isinstance(data, AbstractRowSource):
+        if devices is not None:
+            raise ValueError("devices: rows of a source are read to one device.")
+        return StreamedRows(data, block, memory)
     rows = {leaf.shape[0] for leaf in jax.tree_util.tree_leaves(data)}
     if len(rows) != 1:
         raise ValueError(
@@ -165,6 +178,8 @@ def _as_rows(
 
 def _default_block(data: PyTree) -> int:
     """Rows whose terms fit a processor's cache, or keep an accelerator busy."""
+    if isinstance(data, AbstractRowSource):
+        return 1 << 15
     if jax.default_backend() == "cpu":
         return 4096
     return min(max(num_rows(data) // 64, 4096), 1 << 17)

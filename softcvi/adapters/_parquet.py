@@ -1,0 +1,97 @@
+"""Rows of Parquet files."""
+
+import os
+
+import jax
+import numpy as np
+
+from softcvi.adapters._extras import require
+from softcvi.targets import AbstractRowSource
+
+
+class ParquetRows(AbstractRowSource):
+    """Columns of a Parquet file, read in blocks by pyarrow.
+
+    Args:
+        path: The file.
+        columns: Names of columns by the name that the model uses: one name for a
+            vector, a list of names for a matrix. By default every column by its own.
+
+    Example:
+        >>> import tempfile, numpy as np, pyarrow as pa, pyarrow.parquet as pq
+        >>> from softcvi.adapters import ParquetRows
+        >>> path = f"{tempfile.mkdtemp()}/rows.parquet"
+        >>> pq.write_table(pa.table({"a": [1.0, 2.0], "b": [3.0, 4.0]}), path)
+        >>> ParquetRows(path, {"x": ["a", "b"], "y": "a"}).read(0, 2)["x"].tolist()
+        [[1.0, 3.0], [2.0, 4.0]]
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        columns: dict[str, str | list[str]] | None = None,
+    ):
+        pyarrow = require("pyarrow", "rows")
+        parquet = require("pyarrow.parquet", "rows")
+        self.path = os.fspath(path)
+        try:
+            self.file = parquet.ParquetFile(self.path)
+        except pyarrow.ArrowInvalid as error:
+            raise ValueError(
+                f"path: {self.path} is not a whole Parquet file; it may be truncated, "
+                f"or still being written ({error}). Write it again."
+            ) from error
+        schema = self.file.schema_arrow
+        self.columns = {name: name for name in schema.names}
+        if columns is not None:
+            self.columns = dict(columns)
+        self.needed = sorted({c for name in self.columns for c in self._parts(name)})
+        unknown = [c for c in self.needed if c not in schema.names]
+        if unknown:
+            raise ValueError(
+                f"columns: {', '.join(unknown)} not in {self.path}; it has "
+                f"{', '.join(schema.names)}."
+            )
+        dtypes = {c: schema.field(c).type.to_pandas_dtype() for c in self.needed}
+        odd = [c for c in self.needed if not np.issubdtype(dtypes[c], np.number)]
+        if odd:
+            raise ValueError(
+                f"columns: {', '.join(odd)} in {self.path} must hold numbers. Turn "
+                "categories into numbers first."
+            )
+        counts = [
+            self.file.metadata.row_group(i).num_rows
+            for i in range(self.file.num_row_groups)
+        ]
+        self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        self.num_rows = int(self.starts[-1])
+        self.row = {
+            name: jax.ShapeDtypeStruct(
+                (len(value),) if isinstance(value, list) else (),
+                np.result_type(*(dtypes[c] for c in self._parts(name))),
+            )
+            for name, value in self.columns.items()
+        }
+
+    def read(self, start: int, stop: int) -> dict[str, np.ndarray]:
+        first = int(np.searchsorted(self.starts, start, side="right")) - 1
+        end = int(np.searchsorted(self.starts, stop, side="left"))
+        try:
+            table = self.file.read_row_groups(list(range(first, end)), self.needed)
+        except OSError as error:
+            raise ValueError(
+                f"path: rows {start} to {stop} of {self.path} cannot be read: the file "
+                f"is damaged ({error}). Write it again."
+            ) from error
+        table = table.slice(start - int(self.starts[first]), stop - start)
+        arrays = {c: table.column(c).to_numpy() for c in self.needed}
+        return {
+            name: np.stack([arrays[c] for c in value], axis=1)
+            if isinstance(value, list)
+            else arrays[value]
+            for name, value in self.columns.items()
+        }
+
+    def _parts(self, name: str) -> list[str]:
+        value = self.columns[name]
+        return value if isinstance(value, list) else [value]

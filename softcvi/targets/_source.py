@@ -1,0 +1,228 @@
+"""Rows that are read from files, a block at a time, ahead of their use."""
+
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PyTree, Scalar
+
+from softcvi.targets._row_sums import AbstractRows, compensated, folded_sum
+
+
+class AbstractRowSource(ABC):
+    """Rows outside of memory, for ``DataTarget(data=...)``.
+
+    ``softcvi.targets.NpyRows`` reads arrays of NumPy, ``softcvi.adapters.ParquetRows``
+    and ``softcvi.adapters.ZarrRows`` those of other formats. One of your own says how
+    many rows there are, what one looks like, and reads some.
+
+    Example:
+        >>> import jax, numpy as np
+        >>> from softcvi.targets import AbstractRowSource
+        >>> class Squares(AbstractRowSource):
+        ...     num_rows = 1000
+        ...     row = jax.ShapeDtypeStruct((), np.float32)
+        ...
+        ...     def read(self, start, stop):
+        ...         return np.arange(start, stop, dtype=np.float32) ** 2
+        >>> Squares().read(2, 4).tolist()
+        [4.0, 9.0]
+    """
+
+    num_rows: int
+    row: PyTree
+
+    @abstractmethod
+    def read(self, start: int, stop: int) -> PyTree:
+        """Rows from ``start`` to before ``stop``, as arrays of NumPy."""
+
+
+class NpyRows(AbstractRowSource):
+    """Rows of ``.npy`` files, which are read in blocks and never as a whole.
+
+    Args:
+        paths: A path, or a pytree of paths: one file for each array.
+
+    Example:
+        >>> import tempfile, numpy as np
+        >>> from softcvi.targets import NpyRows
+        >>> path = f"{tempfile.mkdtemp()}/x.npy"
+        >>> np.save(path, np.arange(6.0).reshape(3, 2))
+        >>> NpyRows({"x": path}).read(1, 3)["x"].tolist()
+        [[2.0, 3.0], [4.0, 5.0]]
+    """
+
+    def __init__(self, paths: PyTree):
+        self.files = jax.tree_util.tree_map(_NpyFile, paths)
+        rows = {f.shape[0] for f in jax.tree_util.tree_leaves(self.files)}
+        if len(rows) != 1:
+            raise ValueError(
+                f"paths: all files need equally many rows; they have {sorted(rows)}."
+            )
+        [self.num_rows] = rows
+        self.row = jax.tree_util.tree_map(
+            lambda file: jax.ShapeDtypeStruct(file.shape[1:], file.dtype), self.files
+        )
+
+    def read(self, start: int, stop: int) -> PyTree:
+        return jax.tree_util.tree_map(lambda file: file.read(start, stop), self.files)
+
+
+class _NpyFile:
+    def __init__(self, path: str | os.PathLike):
+        self.path = os.fspath(path)
+        try:
+            mapped = np.load(self.path, mmap_mode="r")
+        except (ValueError, EOFError) as error:
+            raise ValueError(
+                f"paths: {self.path} is not a whole .npy file ({error}). Write it "
+                "again with numpy.save."
+            ) from error
+        if mapped.ndim == 0 or not mapped.flags.c_contiguous:
+            raise ValueError(
+                f"paths: {self.path} must have rows as its first axis, in C order. "
+                "Write it with numpy.save(path, numpy.ascontiguousarray(x))."
+            )
+        self.shape, self.dtype, self.offset = mapped.shape, mapped.dtype, mapped.offset
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        # Read and not mapped: what is mapped stays in memory for as long as it likes.
+        size = int(np.prod(self.shape[1:], dtype=np.int64))
+        flat = np.fromfile(
+            self.path,
+            self.dtype,
+            (stop - start) * size,
+            offset=self.offset + start * size * self.dtype.itemsize,
+        )
+        return flat.reshape(stop - start, *self.shape[1:])
+
+
+class StreamedRows(AbstractRows):
+    """Rows that are read while those before them are summed.
+
+    Args:
+        source: Where they come from.
+        block: Rows that are read at a time.
+        memory: Bytes in which blocks may be kept, so that they are read once.
+    """
+
+    num_rows: int = eqx.field(static=True)
+    block: int = eqx.field(static=True)
+    reader: "BlockReader" = eqx.field(static=True)
+
+    def __init__(self, source: AbstractRowSource, block: int, memory: int):
+        self.num_rows = source.num_rows
+        self.block = min(block, source.num_rows)
+        self.reader = BlockReader(source, self.block, memory)
+
+    def total(
+        self, terms: Callable[[PyTree], Array], dtype: Any
+    ) -> tuple[Scalar, Scalar]:
+        @jax.checkpoint
+        def block_sum(number: Array) -> Scalar:
+            rows = jax.pure_callback(self.reader.read, self.reader.like, number)
+            is_real = number * self.block + jnp.arange(self.block) < self.num_rows
+            return folded_sum(jnp.where(is_real, terms(rows), 0.0))
+
+        def add(carry: tuple[Array, Array], number: Array):
+            return compensated(*carry, block_sum(number)), None
+
+        zero = jnp.zeros((), dtype)
+        numbers = jnp.arange(self.reader.num_blocks)
+        (total, lost), _ = jax.lax.scan(add, (zero, zero), numbers)
+        return total, lost
+
+    def take(self, index: np.ndarray) -> PyTree:
+        parts = []
+        for number in range(self.reader.num_blocks):
+            inside = index[index // self.block == number] - number * self.block
+            if len(inside):
+                rows = self.reader.read(number)
+                parts.append(
+                    jax.tree_util.tree_map(lambda leaf, i=inside: leaf[i], rows)
+                )
+        return jax.tree_util.tree_map(lambda *some: np.concatenate(some), *parts)
+
+
+class BlockReader:
+    """Reads blocks of equal size, the next one while the last is in use.
+
+    Attributes:
+        like: Shapes and dtypes of a block.
+        num_blocks: How many there are.
+
+    Args:
+        source: Where the rows come from.
+        block: Rows of a block; the last one is filled with copies of the last row.
+        memory: Bytes in which blocks may be kept.
+    """
+
+    def __init__(self, source: AbstractRowSource, block: int, memory: int):
+        self.source, self.block = source, block
+        self.num_blocks = -(-source.num_rows // block)
+        self.like = jax.tree_util.tree_map(
+            lambda row: jax.ShapeDtypeStruct(
+                (block, *row.shape), jax.dtypes.canonicalize_dtype(row.dtype)
+            ),
+            source.row,
+        )
+        leaves = jax.tree_util.tree_leaves(self.like)
+        size = sum(int(np.prod(leaf.shape)) * leaf.dtype.itemsize for leaf in leaves)
+        # Blocks are used in turn, so that of those kept the first are as good as any.
+        self._num_kept = memory // max(size, 1)
+        self._kept: dict[int, PyTree] = {}
+        self._ahead: dict[int, Future] = {}
+        self._last = -1
+        self._lock = threading.Lock()
+        self._thread = ThreadPoolExecutor(1, "softcvi-rows")
+
+    def read(self, number: Any) -> PyTree:
+        """One block, as arrays of NumPy.
+
+        Args:
+            number: Its number.
+        """
+        number = int(number)
+        with self._lock:
+            block = self._kept.get(number)
+            future = self._asked(number) if block is None else None
+            # Gradients go through the blocks backwards.
+            step = -1 if number == self._last - 1 else 1
+            self._last = number
+            self._ask_ahead((number + step) % self.num_blocks)
+        if future is not None:
+            block = future.result()
+            with self._lock:
+                self._ahead.pop(number, None)
+                if number < self._num_kept:
+                    self._kept[number] = block
+        return block
+
+    def _asked(self, number: int) -> Future:
+        if number not in self._ahead:
+            self._ahead.clear()  # the order was another one
+            self._ahead[number] = self._thread.submit(self._read, number)
+        return self._ahead[number]
+
+    def _ask_ahead(self, number: int) -> None:
+        if number not in self._kept and number not in self._ahead:
+            self._ahead[number] = self._thread.submit(self._read, number)
+
+    def _read(self, number: int) -> PyTree:
+        start = number * self.block
+        stop = min(start + self.block, self.source.num_rows)
+        rows = self.source.read(start, stop)
+        missing = self.block - (stop - start)
+
+        def as_declared(leaf: np.ndarray, like: jax.ShapeDtypeStruct) -> np.ndarray:
+            leaf = np.asarray(leaf, like.dtype)
+            return np.concatenate([leaf, *[leaf[-1:]] * missing]) if missing else leaf
+
+        return jax.tree_util.tree_map(as_declared, rows, self.like)
