@@ -8,7 +8,7 @@ import jax
 from softcvi.guides import AbstractGuide
 from softcvi.posterior import _storage
 from softcvi.posterior._posterior import Posterior
-from softcvi.targets import AbstractSpace, AbstractTarget, SpaceOfModel, Structure
+from softcvi.targets import AbstractSpace, AbstractTarget, Structure
 
 
 def load(path: str | os.PathLike, target: AbstractTarget | None = None) -> Posterior:
@@ -39,7 +39,7 @@ def load(path: str | os.PathLike, target: AbstractTarget | None = None) -> Poste
             "file that posterior.save(path) wrote."
         )
     check_usable(guide, path)
-    if target is None and isinstance(space, SpaceOfModel):
+    if target is None and space.needs_model:
         raise ValueError(
             f"target: the posterior in {path} was fitted in coordinates that its model "
             "defines; load it with softcvi.load(path, target=target)."

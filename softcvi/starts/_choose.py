@@ -139,7 +139,7 @@ def _for_modes(target: AbstractTarget, modes: tuple[Moments, ...]) -> Suggestion
     """A mixture that begins with the weights that the evidence gives."""
     objective = None
     kind, make = "Student's t", _whitened_t
-    if all(_looks_normal(mode) for mode in modes):
+    if all(looks_normal(mode) for mode in modes):
         kind, make = "normals", _whitened_normal
     if target.structure.size > _FULL_RANK_DIM:
         kind, make, objective = "whitened normals", _normal_of_many, _blocked()
@@ -160,7 +160,7 @@ def _for_one_mode(
     size = target.structure.size
     if size > _FULL_RANK_DIM:
         return _for_many_parameters(target, mode)
-    if _looks_normal(mode):
+    if looks_normal(mode):
         words = f"{size} parameters, close to normal"
         make = functools.partial(_whitened_normal, target, mode)
         # Thousands of steps are not needed where a posterior of many rows is normal.
@@ -225,7 +225,8 @@ def _measured(mode: Moments) -> str:
     )
 
 
-def _looks_normal(mode: Moments) -> bool:
+def looks_normal(mode: Moments) -> bool:
+    """Whether a normal with these moments is close to the posterior."""
     if mode.khat is None or mode.ess_share is None or mode.departure is None:
         return False
     return (

@@ -10,13 +10,19 @@ from jaxtyping import PRNGKeyArray, PyTree
 
 from softcvi.posterior import Posterior
 from softcvi.starts._base import AbstractStart, Moments, StartReport
+from softcvi.starts._choose import looks_normal
 from softcvi.starts._explore import Explore
+from softcvi.starts._funnel import without_funnel
 from softcvi.starts._precise import in_enough_precision
 from softcvi.targets import AbstractTarget
 
 _PRIOR_DRAWS = 1000
 _POSTERIOR_DRAWS = 2000
 _POINT_VARIANCE = 0.01
+# Levels of parameters that set the scales of others.
+_FUNNELS = 3
+# By how much the share of effective draws must grow for other coordinates.
+_MORE = 1.1
 
 
 class NoStart(AbstractStart):
@@ -147,6 +153,10 @@ class InBestSpace(AbstractStart):
     start: AbstractStart
 
     def find(self, key: PRNGKeyArray, target: AbstractTarget) -> StartReport:
+        report = self._without_funnels(key, self._in_own_choice(key, target))
+        return in_enough_precision(key, report)
+
+    def _in_own_choice(self, key: PRNGKeyArray, target: AbstractTarget) -> StartReport:
         glimpse = None
         if _has_a_choice(target):
             glimpse = self.start.glimpse(key, target)
@@ -156,13 +166,33 @@ class InBestSpace(AbstractStart):
             spread = target.structure.unravel(report.modes[0].deviations)
             better = target.recentred(spread) if isinstance(spread, dict) else None
         if better is None:
-            if glimpse is not None:
-                report = self.start.find(key, target)
-            return in_enough_precision(key, report)
+            return report if glimpse is None else self.start.find(key, target)
         again = self.start.find(key, better)
         words = f"{again.description}, in centred coordinates"
-        again = StartReport(again.target, again.modes, again.search, words)
-        return in_enough_precision(key, again)
+        return StartReport(again.target, again.modes, again.search, words)
+
+    def _without_funnels(self, key: PRNGKeyArray, report: StartReport) -> StartReport:
+        """The start again in coordinates without funnels, where that is better."""
+        for _ in range(_FUNNELS):
+            if not report.modes or looks_normal(report.modes[0]):
+                break
+            better = without_funnel(report.target, report.modes[0])
+            if better is None:
+                break
+            again = self.start.find(key, better)
+            if not _is_more_normal(again, report):
+                break
+            words = f"{again.description}, relative to what sets their scales"
+            report = StartReport(again.target, again.modes, again.search, words)
+        return report
+
+
+def _is_more_normal(new: StartReport, old: StartReport) -> bool:
+    """Whether a t is closer to the posterior in the new coordinates."""
+    if not new.modes or len(new.modes) > len(old.modes):
+        return False
+    shares = [report.modes[0].ess_share or 0.0 for report in (new, old)]
+    return shares[0] > _MORE * shares[1]
 
 
 def _has_a_choice(target: AbstractTarget) -> bool:

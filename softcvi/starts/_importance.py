@@ -121,7 +121,9 @@ def adapt(
         ):
             break
         last = ess_share, log_evidence
-        tempered = _tempered(ratios, needed=min(0.5, 4.0 * (dim + 5) * count / n) * n)
+        tempered = tempered_weights(
+            ratios, needed=min(0.5, 4.0 * (dim + 5) * count / n) * n
+        )
         weights = _normalised(ratios) @ shared
         means, covariances = _moved(means, covariances, points, tempered, shared)
     if best is None:
@@ -226,7 +228,7 @@ def _departure(draws: np.ndarray, weights: np.ndarray) -> float:
     return float(max(np.max(np.abs(skewness)), 0.5 * np.max(excess)))
 
 
-def _tempered(ratios: np.ndarray, needed: float) -> np.ndarray:
+def tempered_weights(ratios: np.ndarray, needed: float) -> np.ndarray:
     """Weights to the largest power up to one that leaves enough effective draws."""
     weights = _normalised(ratios)
     if 1 / np.sum(weights**2) >= needed:

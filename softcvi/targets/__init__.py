@@ -3,6 +3,7 @@
 from softcvi.targets._amortised import AmortisedTarget, MiniBatchTarget
 from softcvi.targets._base import AbstractTarget
 from softcvi.targets._density import DensityTarget
+from softcvi.targets._funnel import FunnelSpace
 from softcvi.targets._plate import PlateTarget
 from softcvi.targets._rows import DataTarget
 from softcvi.targets._source import AbstractRowSource, NpyRows
@@ -23,6 +24,7 @@ __all__ = [
     "AmortisedTarget",
     "DataTarget",
     "DensityTarget",
+    "FunnelSpace",
     "MiniBatchTarget",
     "ModelSpace",
     "NpyRows",

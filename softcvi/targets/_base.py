@@ -38,6 +38,9 @@ class AbstractTarget(eqx.Module):
     """
 
     amortised: ClassVar[bool] = False
+    # Whether the log density goes through ``space`` as it is, so that another can be
+    # put before it.
+    maps_by_space: ClassVar[bool] = False
 
     structure: eqx.AbstractVar[Structure]
     space: eqx.AbstractVar[AbstractSpace]

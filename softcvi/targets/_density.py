@@ -1,7 +1,7 @@
 """A target given as a plain JAX function."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -9,6 +9,7 @@ from jaxtyping import Array, PRNGKeyArray, PyTree, Scalar
 
 from softcvi.targets._base import AbstractTarget
 from softcvi.targets._checked import as_log_density
+from softcvi.targets._funnel import FunnelSpace, through_funnel
 from softcvi.targets._space import AbstractSpace, ModelSpace
 from softcvi.targets._structure import Structure, as_structure
 
@@ -42,6 +43,8 @@ class DensityTarget(AbstractTarget):
         0.0
     """
 
+    maps_by_space: ClassVar[bool] = True
+
     log_prob: Callable
     structure: Structure = eqx.field(static=True)
     space: AbstractSpace
@@ -74,6 +77,11 @@ class DensityTarget(AbstractTarget):
         self.has_gradient = self.structure.is_continuous and _can_differentiate(
             self.log_density, self.structure.like
         )
+
+    def in_space(self, space: AbstractSpace) -> "AbstractTarget":
+        if not isinstance(space, FunnelSpace):
+            return self
+        return through_funnel(self.in_space(space.inner), space)
 
     def log_density(self, particle: PyTree, data: Any = None) -> Scalar:
         x, log_det = self.space.to_model_and_log_det(particle)

@@ -46,6 +46,11 @@ class AbstractSpace(eqx.Module):
         """What a file keeps of this space: itself, unless only a model knows it."""
         return self
 
+    @property
+    def needs_model(self) -> bool:
+        """Whether only the model that it belongs to knows the way."""
+        return False
+
 
 class ModelSpace(AbstractSpace):
     """The model's own coordinates: nothing is transformed.
@@ -77,6 +82,10 @@ class SpaceOfModel(AbstractSpace):
     """
 
     decentred: tuple[str, ...] = eqx.field(static=True, default=())
+
+    @property
+    def needs_model(self) -> bool:
+        return True
 
     def to_model_and_log_det(self, u: PyTree) -> tuple[PyTree, Scalar]:
         raise ValueError("space: only the model knows the way; give the target.")

@@ -17,7 +17,26 @@ def unconstrained(dtype):
     return jax.tree_util.tree_map(cast, space)
 
 
+def funnel(dtype):
+    """Two levels, of which the outer one scales what the inner one scales by."""
+    like = {"a": np.zeros(()), "b": np.zeros(2), "c": np.zeros((2, 2))}
+    structure = targets.Structure(like)
+    space = targets.ModelSpace()
+    for i, children in enumerate([(1, 2, 4), (3,)]):
+        rng = np.random.default_rng(i)
+        shape = (len(children), structure.size - len(children))
+        centre, loc_slope, log_scale_slope = (
+            jnp.asarray(0.3 * rng.normal(size=size), dtype)
+            for size in (structure.size, shape, shape)
+        )
+        space = targets.FunnelSpace(
+            space, structure, children, centre, loc_slope, log_scale_slope
+        )
+    return space
+
+
 CASES = {
+    targets.FunnelSpace: funnel,
     targets.ModelSpace: lambda dtype: targets.ModelSpace(),
     targets.UnconstrainedSpace: unconstrained,
 }

@@ -1,7 +1,7 @@
 """The posterior of a NumPyro model as a target."""
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -29,7 +29,8 @@ from softcvi.adapters.numpyro._sites import (
     latent_sites,
 )
 from softcvi.adapters.numpyro._space import DynamicSpace, make_space
-from softcvi.targets import AbstractSpace, SpaceOfModel, Structure
+from softcvi.targets import AbstractSpace, FunnelSpace, SpaceOfModel, Structure
+from softcvi.targets._funnel import through_funnel
 
 # A standardised variable whose posterior is narrower than this is known from the data
 # rather than from its prior, and its centred twin is the more nearly normal one.
@@ -66,6 +67,8 @@ class NumPyroTarget(AbstractModelTarget):
         >>> from_numpyro(model, jnp.ones(3)).observed
         ('y',)
     """
+
+    maps_by_space: ClassVar[bool] = True
 
     call: ModelCall
     structure: Structure = eqx.field(static=True)
@@ -144,6 +147,8 @@ class NumPyroTarget(AbstractModelTarget):
         return self.in_space(SpaceOfModel(kept))
 
     def in_space(self, space: AbstractSpace) -> "NumPyroTarget":
+        if isinstance(space, FunnelSpace):
+            return through_funnel(self.in_space(space.inner), space)
         if isinstance(space, SpaceOfModel):
             found = latent_sites(self.call)
             latents = {name: found[name] for name in self.structure.like}
