@@ -3,7 +3,8 @@
 The curvature of the log density along each parameter is measured at draws of what a
 start has found. Where its logarithm is a linear function of another parameter, that one
 sets the scale. The location and scale of its children then are regressed on the
-parameters that are no children, and they are fitted relative to these.
+parameters that are no children, and they are fitted relative to these: for a hierarchy
+these are non-centred coordinates.
 """
 
 import equinox as eqx
@@ -33,6 +34,9 @@ _STEP = 1e-3
 # share of its variance that must explain.
 _EFFECT, _EXPLAINED = 0.15, 0.5
 _MOST_PARENTS = 8
+# Where locations and slopes are measured: log scales this much below typical ones.
+_NECK = 3.0
+_NEWTON_STEPS = 4
 # Partial correlation above which two parameters are tied to each other.
 _TIED = 0.1
 # Points with a usable curvature that a regression needs, as a share of all.
@@ -148,27 +152,32 @@ def _relations(
 def _space(
     points: Float[np.ndarray, "n d"], relations: _Relations, density: Density
 ) -> FunnelSpace | None:
-    """Location and log scale of the children by regressions on the other parameters."""
-    hessians, gradients = map(
-        np.stack, zip(*(curvature(point, density) for point in points), strict=True)
-    )
+    """Location and log scale of the children by regressions on the other parameters.
+
+    They are made where the funnel is narrow: what is wrong there is wrong by many of
+    its widths, and where it is wide data may hold the children.
+    """
+    hessians = np.stack([curvature(point, density)[0] for point in points])
     children = _without_hubs(np.array(relations.children), hessians)
     others = np.setdiff1d(np.arange(points.shape[1]), children)
-    precisions = -hessians[:, children][:, :, children]
-    usable = np.all(np.isfinite(precisions), axis=(1, 2))
-    usable[usable] = np.linalg.eigvalsh(precisions[usable])[:, 0] > 0
-    if np.mean(usable) < _USABLE:
-        return None
-    covariances = np.linalg.inv(precisions[usable])
-    # Newton's step: the mode of the children given the others.
-    steps = np.einsum("njk,nk->nj", covariances, gradients[usable][:, children])
-    locations = points[usable][:, children] + steps
-    log_scales = 0.5 * np.log(np.diagonal(covariances, axis1=1, axis2=2))
-    centre = np.mean(points[usable], axis=0)
-    away = points[usable][:, others] - centre[others]
-    centre[children], loc_slope = _regressed(away, locations)
     is_parent = np.isin(others, relations.parents)
-    log_scale_slope = np.zeros(loc_slope.shape)
+    narrow = points.copy()
+    narrow[:, relations.parents] += _into_the_neck(points, relations.parents, hessians)
+    for _ in range(_NEWTON_STEPS):
+        found = [_conditional(point, children, density) for point in narrow]
+        usable = np.array([one is not None for one in found])
+        if np.mean(usable) < _USABLE:
+            return None
+        covariances, steps = map(np.stack, zip(*filter(None, found), strict=True))
+        narrow = narrow[usable]
+        narrow[:, children] += steps
+    log_scales = 0.5 * np.log(np.diagonal(covariances, axis1=1, axis2=2))
+    centre = np.mean(points, axis=0)
+    away = narrow[:, others] - centre[others]
+    loc_slope, log_scale_slope = np.zeros((2, len(children), len(others)))
+    centre[children], loc_slope[:, ~is_parent] = _regressed(
+        away[:, ~is_parent], narrow[:, children]
+    )
     log_scale_slope[:, is_parent] = _regressed(away[:, is_parent], log_scales)[1]
     structure = density.target.structure
     dtype = jnp.result_type(*structure.dtypes)
@@ -178,6 +187,33 @@ def _space(
         tuple(children.tolist()),
         *(jnp.asarray(a, dtype) for a in (centre, loc_slope, log_scale_slope)),
     )
+
+
+def _into_the_neck(
+    points: Float[np.ndarray, "n d"],
+    parents: list[int],
+    hessians: Float[np.ndarray, "n d d"],
+) -> Float[np.ndarray, " p"]:
+    """By how much to move the parents for scales much smaller than typical ones."""
+    curvatures = np.abs(np.diagonal(hessians, axis1=1, axis2=2))
+    log_scales = -0.5 * np.log(np.maximum(curvatures, np.finfo(float).tiny))
+    away = points[:, parents] - points[:, parents].mean(axis=0)
+    slopes = _regressed(away, log_scales)[1]
+    # Of all parameters the one that each parent has the largest effect on.
+    strongest = slopes[np.argmax(np.abs(slopes), axis=0), np.arange(len(parents))]
+    return -_NECK / strongest
+
+
+def _conditional(
+    point: Float[np.ndarray, " d"], children: Int[np.ndarray, " c"], density: Density
+) -> tuple[Float[np.ndarray, "c c"], Float[np.ndarray, " c"]] | None:
+    """Covariance of the children given the others, and Newton's step to their mode."""
+    hessian, gradient = curvature(point, density)
+    precision = -hessian[np.ix_(children, children)]
+    if not np.all(np.isfinite(precision)) or np.linalg.eigvalsh(precision)[0] <= 0:
+        return None
+    covariance = np.linalg.inv(precision)
+    return covariance, covariance @ gradient[children]
 
 
 def _without_hubs(
