@@ -89,8 +89,10 @@ class Explore(AbstractStart):
 
     def glimpse(self, key: PRNGKeyArray, target: AbstractTarget) -> StartReport | None:
         is_searched = target.has_gradient and not target.amortised
-        if not is_searched or target.structure.size > _SEARCH_DIM:
+        if not is_searched:
             return None
+        if target.structure.size > _SEARCH_DIM:
+            return Laplace().glimpse(key, target)
         density = as_density(target)
         with density.context():
             modes = Search(key, density, self.paths, self.scales).glimpse()

@@ -23,6 +23,8 @@ _POINT_VARIANCE = 0.01
 _FUNNELS = 3
 # By how much the share of effective draws must grow for other coordinates.
 _MORE = 1.1
+# Log evidence that they may lose: estimates of it differ by chance.
+_LOST = 0.5
 
 
 class NoStart(AbstractStart):
@@ -188,11 +190,16 @@ class InBestSpace(AbstractStart):
 
 
 def _is_more_normal(new: StartReport, old: StartReport) -> bool:
-    """Whether a t is closer to the posterior in the new coordinates."""
-    if not new.modes or len(new.modes) > len(old.modes):
+    """Whether t densities are closer to the posterior in the new coordinates."""
+    if not new.modes or _log_mass(new) < _log_mass(old) - _LOST:
         return False
     shares = [report.modes[0].ess_share or 0.0 for report in (new, old)]
     return shares[0] > _MORE * shares[1]
+
+
+def _log_mass(report: StartReport) -> float:
+    masses = [mode.log_evidence for mode in report.modes]
+    return float(np.logaddexp.reduce([-np.inf if m is None else m for m in masses]))
 
 
 def _has_a_choice(target: AbstractTarget) -> bool:

@@ -7,6 +7,7 @@ still more parameters the covariance is a diagonal and the directions in which t
 posterior is widest.
 """
 
+import dataclasses
 import functools
 import math
 from typing import Any
@@ -26,6 +27,7 @@ from softcvi.starts._launch import candidates, far_starts, first_finite, own_sta
 from softcvi.starts._modes import DIP
 from softcvi.starts._refine import curvature, precision_factor, refined
 from softcvi.starts._tempered import Evaluator
+from softcvi.starts._variational import bound_of, independent_normal
 from softcvi.targets import AbstractTarget
 from softcvi.targets._numpy_random import numpy_generator
 
@@ -36,6 +38,9 @@ _LBFGS_STEPS = 150
 _NEWTON_STEPS = 25
 _POINTS = 64
 _LINE = 17
+# Variance of log densities over those of the start's normal, per parameter, above which
+# it does not fit; of whole particles the density itself has a half.
+_MISFIT = 0.1
 
 
 class Laplace(AbstractStart):
@@ -79,7 +84,15 @@ class Laplace(AbstractStart):
                 # short has not found a mode.
                 ends = ends[settled | (np.arange(len(ends)) == 0)]
             modes, counts = _separate(ends, log_density, density, describe)
-        order = sorted(range(len(modes)), key=lambda i: -(modes[i].log_evidence or 0.0))
+            order = sorted(
+                range(len(modes)), key=lambda i: -(modes[i].log_evidence or 0.0)
+            )
+            modes = [modes[i] for i in order]
+            instead = self._without_mode(begin, modes[0], log_density, density)
+        if instead is not None:
+            words = "the normal of independent parameters with the highest bound, "
+            words += "then curvature: a mode is far from the mean"
+            return StartReport(target, (instead,), description=words)
         once = sum(count == 1 for count in counts) if len(modes) > 1 else 0
         search = SearchEvidence(
             num_starts=_STARTS,
@@ -90,7 +103,40 @@ class Laplace(AbstractStart):
             missing_mass=once / _STARTS,
         )
         words = f"{len(modes)} mode(s) found by {_STARTS} L-BFGS paths, then curvature"
-        return StartReport(target, tuple(modes[i] for i in order), search, words)
+        return StartReport(target, tuple(modes), search, words)
+
+    def glimpse(self, key: PRNGKeyArray, target: AbstractTarget) -> StartReport:
+        density = as_density(target)
+        own = own_starts(key, target, candidates(1))
+        with density.context():
+            start = first_finite(own, 1, Evaluator(density, _POINTS))[0]
+            mean, scale = independent_normal(start, density)
+        mode = Moments(mean, scale=scale, factor=np.zeros((mean.size, 0)))
+        return StartReport(target, (mode,), description="a glimpse")
+
+    def _without_mode(
+        self, starts: Any, mode: Moments, log_density: Evaluator, density: Density
+    ) -> Moments | None:
+        """Moments found by the bound alone, where those of a mode do not fit."""
+        bound = bound_of(mode, log_density)
+        if bound.variance < _MISFIT * mode.mean.size:
+            return None
+        mean, scale = independent_normal(np.asarray(starts, np.float64)[0], density)
+        if not np.all(np.isfinite(mean)):
+            return None
+        found = Moments(mean, scale=scale, factor=np.zeros((mean.size, 0)))
+        if mean.size <= self.max_dense:
+            x, factor = refined(mean, np.diag(1 / scale), log_density, density)
+            found = _with_precision(x, factor)
+        else:
+            wide = low_rank_moments(mean, log_density, density)
+            found = max(
+                (found, wide), key=lambda moments: bound_of(moments, log_density).elbo
+            )
+        elbo = bound_of(found, log_density).elbo
+        if not elbo > bound.elbo:
+            return None
+        return dataclasses.replace(found, log_evidence=elbo)
 
 
 def _separate(
@@ -137,8 +183,14 @@ def _dense(x: np.ndarray, log_density: Evaluator, density: Density) -> Moments:
     log_det = -np.sum(np.log(np.diagonal(factor)))
     evidence = top + 0.5 * x.size * math.log(2 * math.pi) + log_det
     x, factor = refined(x, factor, log_density, density)
+    return _with_precision(x, factor, evidence)
+
+
+def _with_precision(
+    x: np.ndarray, factor: np.ndarray, log_evidence: float | None = None
+) -> Moments:
     inverse = scipy.linalg.solve_triangular(factor, np.eye(x.size), lower=True)
-    return Moments(x, inverse.T @ inverse, log_evidence=evidence)
+    return Moments(x, inverse.T @ inverse, log_evidence=log_evidence)
 
 
 @functools.partial(rarely_run, effort=1)
