@@ -13,12 +13,12 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from softcvi.starts._base import Moments
-from softcvi.starts._cost import cost_of
 from softcvi.starts._double import Density, as_density
 from softcvi.starts._importance import LogDensity, tempered_weights
 from softcvi.starts._refine import curvature
 from softcvi.starts._tempered import Evaluator
 from softcvi.targets import AbstractTarget, FunnelSpace
+from softcvi.targets._cost import cost_of
 from softcvi.targets._funnel import through_funnel
 
 # Points that the program of the log density takes at once, as in a search.
