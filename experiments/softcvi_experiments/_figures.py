@@ -38,7 +38,11 @@ _PUBLISHED: dict[str, Any] = {
     "marker": "D", "color": "white", "markeredgecolor": "black", "markersize": 4,
     "linestyle": "none", "label": "published", "zorder": 5,
 }  # fmt: skip
-_LIMIT: dict[str, Any] = {"color": "grey", "linestyle": "--", "label": "limit"}
+_LIMIT: dict[str, Any] = {
+    "color": "grey",
+    "linestyle": "--",
+    "label": "maximum likelihood fit",
+}
 
 
 def metrics_figure(
@@ -51,7 +55,7 @@ def metrics_figure(
     Args:
         records: Records of runs with the same settings.
         published: The paper's numbers by task and method; medians become diamonds.
-        limits: What the families can reach by task; they become dashed lines.
+        limits: Scores of maximum likelihood fits by task; they become dashed lines.
 
     Example:
         >>> record = {

@@ -1,4 +1,4 @@
-"""Limits of the families, computed once for an output folder."""
+"""Maximum likelihood fits of the families, made once for an output folder."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ def stored_limits(
     *,
     steps: int | None = None,
 ) -> dict[str, float]:
-    """Limits by data set, from the folder where they are known already.
+    """Their scores by data set, from the folder where they are known already.
 
     Args:
         folder: The output folder.

@@ -1,4 +1,8 @@
-"""What a guide's family can reach: the same family fitted to draws of the truth."""
+"""A guide's family fitted to reference draws by maximum likelihood.
+
+Its score is not a limit: the fit has an error of its own, and guides trained on the
+density can score higher.
+"""
 
 import equinox as eqx
 import jax

@@ -190,5 +190,5 @@ def _limits(
         data = task.data(jr.key(settings.seed), list(range(min(runs, 10))), source)
         if data.limit is None:
             found |= stored_limits(records.folder, task, data, settings.reference)
-            say(f"{name}: limit of the family")
+            say(f"{name}: maximum likelihood fit")
     return found

@@ -1,4 +1,4 @@
-"""Published, ours and the limit, side by side."""
+"""Published, ours and the maximum likelihood fit, side by side."""
 
 import math
 from collections.abc import Iterable
@@ -13,7 +13,9 @@ from softcvi_experiments.figures import quartiles
 from softcvi_experiments.tables import markdown_table
 
 Record = dict[str, Any]
-_HEADER = ("task", "method", "metric", "published", "ours", "limit", "runs")
+_HEADER = (
+    "task", "method", "metric", "published", "ours", "maximum likelihood", "runs",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Row:
         metric: What is compared.
         published: The paper's quartiles, or its median alone, or nothing.
         ours: Our quartiles.
-        limit: What the family can reach, where that is known.
+        limit: Score of the family's maximum likelihood fit to reference draws.
         runs: Number of our runs.
 
     Example:
@@ -70,7 +72,7 @@ def compare(
     Args:
         records: Records of runs with these settings.
         settings: What they were run with.
-        limits: Best mean log probability of the family, by data set.
+        limits: Mean log probability of the maximum likelihood fit, by data set.
 
     Example:
         >>> compare([], Settings(), {})
@@ -184,8 +186,8 @@ def as_markdown(rows: list[Row]) -> str:
 
     Example:
         >>> print(as_markdown([Row("a", "b", "c", None, (1.0,), None, 1)]))
-        | task | method | metric | published | ours  | limit | runs |
-        | ---- | ------ | ------ | --------- | ----- | ----- | ---- |
-        | a    | b      | c      | -         | 1.000 | -     | 1    |
+        | task | method | metric | published | ours  | maximum likelihood | runs |
+        | ---- | ------ | ------ | --------- | ----- | ------------------ | ---- |
+        | a    | b      | c      | -         | 1.000 | -                  | 1    |
     """
     return markdown_table(_HEADER, [row.cells() for row in rows])

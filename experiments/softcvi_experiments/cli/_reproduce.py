@@ -68,7 +68,7 @@ _OPTIONS: dict[str, Any] = {
         Parameter(
             name="--limits",
             negative="--no-limit",
-            help="The best fit of the guide's family to reference draws.",
+            help="Fit the guide's family to reference draws as well.",
         ),
     ],
     "data_dir": Annotated[
