@@ -1,4 +1,4 @@
-"""The table of the documentation."""
+"""Records of the cases, and the tables of the documentation."""
 
 from pathlib import Path
 
@@ -6,54 +6,57 @@ from softcvi.sweeps import RecordStore
 from softcvi_experiments.neighbours._autoencoder import train
 from softcvi_experiments.neighbours._compare import compare
 from softcvi_experiments.neighbours._models import cases
+from softcvi_experiments.store import Record
 from softcvi_experiments.tables import markdown_table
 
-_HEAD = """# NumPyro's examples, beside NUTS
-
-Models of NumPyro's own examples, fitted with every default of `softcvi.fit` and by NUTS
-(4 chains of 2,500 draws). *Shift* is the largest error of a posterior mean in posterior
-standard deviations, *sd ratio* the ratio of standard deviations furthest from one; the
-first number is for the guide's own draws (`posterior.sample`), the second for draws
-corrected by importance weights, which is what `result.sample` gives where k-hat allows
-and what the verdict is about. Seconds include compilation; *R-hat* is the largest of
-NUTS. Made by `python -m softcvi_experiments.neighbours`.
-
-"""
+IDENTITY = ("model", "loss")
 _COLUMNS = (
-    "model", "parameters", "guide", "k-hat", "verdict", "shift", "sd ratio", "seconds",
-    "NUTS", "R-hat",
+    "model", "parameters", "guide", "k-hat", "verdict", "shift", "sd ratio",
+    "processor s", "NUTS, processor s", "R-hat",
 )  # fmt: skip
+_LOSSES = ("SoftCVILoss", "Trace_ELBO")
 
 
-def write_table(path: Path, *, steps: int = 10_000, vae_steps: int = 3000) -> None:
-    """Run all cases and write the page, after each case anew.
+def run(out: Path, *, steps: int = 10_000, vae_steps: int = 3000) -> RecordStore:
+    """Run what is not on record yet.
 
     Args:
-        path: The Markdown file.
+        out: Folder of the records.
         steps: Steps of each fit.
         vae_steps: Steps of the autoencoder.
     """
-    store = RecordStore(path.parent)
-    rows = []
+    store = RecordStore(out)
     for case in cases():
-        facts = compare(case, steps=steps)
-        store.add([facts])
-        rows.append(row(facts))
-        text = _HEAD + markdown_table(_COLUMNS, rows) + "\n"
-        path.write_text(text)
-    ours, theirs = (
-        train(name, steps=vae_steps) for name in ("SoftCVILoss", "Trace_ELBO")
-    )
-    text += (
-        "\nThe autoencoder (scikit-learn's digits, 8 latents, trained by NumPyro's "
-        f"`SVI` in {vae_steps} mini-batches) reaches a held-out ELBO of {ours:.2f} "
-        "nats per image with `SoftCVILoss()` and of "
-        f"{theirs:.2f} with `Trace_ELBO()`.\n"
-    )
-    path.write_text(text)
+        if not store.find({"model": case.name}):
+            store.add([compare(case, steps=steps)])
+    for loss in _LOSSES:
+        if not store.find({"loss": loss}):
+            elbo = train(loss, steps=vae_steps)
+            store.add([{"loss": loss, "steps": vae_steps, "held_out_elbo": elbo}])
+    return store
 
 
-def row(facts: dict) -> list[str]:
+def table(records: list[Record]) -> str:
+    """A row for each model, and what the autoencoder has reached.
+
+    Args:
+        records: The last record of each.
+    """
+    rows = [row(record) for record in records if "model" in record]
+    found = [markdown_table(_COLUMNS, rows)]
+    trained = {r["loss"]: r for r in records if "loss" in r}
+    if len(trained) == len(_LOSSES):
+        ours, theirs = (trained[loss] for loss in _LOSSES)
+        found.append(
+            "The autoencoder (scikit-learn's digits, 8 latents, trained by NumPyro's "
+            f"`SVI` in {ours['steps']} mini-batches) reaches a held-out ELBO of "
+            f"{ours['held_out_elbo']:.2f} nats per image with `SoftCVILoss()` and of "
+            f"{theirs['held_out_elbo']:.2f} with `Trace_ELBO()`."
+        )
+    return "\n\n".join(found)
+
+
+def row(facts: Record) -> list[str]:
     """Cells of one line of the table.
 
     Example:
