@@ -7,7 +7,7 @@ import json
 import re
 from pathlib import Path
 
-from softcvi_experiments import faults, rows
+from softcvi_experiments import faults, neighbours, rows
 from softcvi_experiments.tables import markdown_table
 from softcvi_experiments.tasks import PAPER_TASKS, get_task
 from softcvi_experiments.verdict import clopper_pearson
@@ -38,6 +38,7 @@ PAGES = {
         "proposals",
     ),
     "docs/many-rows.md": ("rows",),
+    "docs/neighbours.md": ("neighbours",),
     "docs/reliability.md": ("faults", "damaged-files", "long-runs"),
 }
 # Held-out families of the second run whose program is the log of a sum.
@@ -81,6 +82,9 @@ def tables() -> dict[str, str]:
         "verdict-sums": _verdict_sums(), "blocks": _blocks(),
         **{study: _study(study) for study in _STUDIES},
         "rows": rows.table(RecordStore(_RESULTS / "rows").latest(*rows.IDENTITY)),
+        "neighbours": neighbours.table(
+            RecordStore(_RESULTS / "neighbours").latest(*neighbours.IDENTITY)
+        ),
         **_faults(),
     }  # fmt: skip
 
