@@ -3,6 +3,7 @@
 Run it after new records: ``python benchmarks/speed_tables.py``.
 """
 
+import functools
 import json
 import re
 from pathlib import Path
@@ -20,6 +21,7 @@ _RECORDS = _RESULTS / "bench"
 # Tables of each page, by the names of their markers.
 PAGES = {
     "README.md": ("quality", "steps"),
+    "results/README.md": ("quality-and-likelihood",),
     "docs/speed.md": ("peers", "cold"),
     "docs/zoo.md": ("untouched",),
     "docs/verdict.md": ("verdict", "verdict-second", "verdict-sums"),
@@ -73,10 +75,12 @@ _SCORES = {
 }
 
 
+@functools.cache
 def tables() -> dict[str, str]:
     """All tables by the names of their markers."""
     return {
-        "quality": _quality(), "steps": _steps(), "peers": _peers(), "cold": _cold(),
+        "quality": _quality(), "quality-and-likelihood": _quality(likelihood=True),
+        "steps": _steps(), "peers": _peers(), "cold": _cold(),
         "untouched": _untouched(), "verdict": _verdict("verdict"),
         "verdict-second": _verdict("verdict-second"),
         "verdict-sums": _verdict_sums(), "blocks": _blocks(),
@@ -102,34 +106,37 @@ def with_tables(text: str, names: tuple[str, ...]) -> str:
     return text
 
 
-def _quality() -> str:
+def _quality(*, likelihood: bool = False) -> str:
+    """Medians of SoftCVI by recipe, perhaps beside those of maximum likelihood fits."""
     columns = {
         "the paper's recipe here": "metrics-paper",
         "default, 10,000 steps": "metrics-default-10000",
         "default, 50,000 steps": "metrics-default-50000",
     }
     found = {title: _medians(folder) for title, folder in columns.items()}
-    published, *_ = found.values()
+    first, *_ = found.values()
+    header = ["task", "published, 50,000 steps", *columns]
+    header += ["maximum likelihood fit"] if likelihood else []
     rows = []
     for task, metric in _SCORES.items():
         gap = " (gap)" if metric == "gap to optimum" else ""
+        published, _, fitted = first[task, metric]
         ours = [medians[task, metric][1] for medians in found.values()]
-        title = get_task(task).title + gap
-        rows.append([title, published[task, metric][0], *ours])
-    header = ["task", "published, 50,000 steps", *columns]
+        row = [get_task(task).title + gap, published, *ours, fitted]
+        rows.append(row[: len(header)])
     return markdown_table(header, rows, numbers=True)
 
 
-def _medians(folder: str) -> dict[tuple[str, str], tuple[str, str]]:
-    """Published and own medians of SoftCVI with alpha 0.75, by task and metric."""
+def _medians(folder: str) -> dict[tuple[str, str], tuple[str, str, str]]:
+    """Medians of SoftCVI with alpha 0.75: published, own, maximum likelihood."""
     text = (_RESULTS / folder / "table.md").read_text(encoding="utf-8")
     rows = [
         [cell.strip() for cell in line.split("|")[1:-1]] for line in text.split("\n")
     ]
     return {
-        (row[0], row[2]): (row[3].split(" ")[0], row[4].split(" ")[0])
+        (row[0], row[2]): tuple(cell.split(" ")[0] for cell in row[3:6])
         for row in rows
-        if len(row) > 4 and row[1] == "softcvi-0.75"
+        if len(row) > 5 and row[1] == "softcvi-0.75"
     }
 
 
