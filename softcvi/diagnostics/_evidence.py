@@ -139,6 +139,9 @@ class SearchEvidence(eqx.Module):
             beyond the reach of all places, if that is more.
         broad: Moments of the posterior by the draws of that look; None if there was
             none.
+        narrowest_apart: The same as ``smallest_feature`` for a place outside of all
+            others, which lines from the known places would have met; None if no width
+            is sure to be met, or no line was followed.
 
     Example:
         >>> import softcvi
@@ -154,6 +157,7 @@ class SearchEvidence(eqx.Module):
     smallest_feature: float | None
     missing_mass: float | None
     broad: BroadMoments | None = None
+    narrowest_apart: float | None = None
 
 
 class Evidence(eqx.Module):

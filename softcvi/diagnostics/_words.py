@@ -120,9 +120,13 @@ def _what_was_checked(evidence: Evidence) -> str:
         return words
     if weights is None:
         return "nothing speaks against it"
-    return (
+    words = (
         f"k-hat {weights.khat:.2f}, {weights.ess_share:.0%} of the draws carry weight"
     )
+    apart = None if evidence.search is None else evidence.search.narrowest_apart
+    if apart is None:
+        return words
+    return f"{words}, separate modes down to {apart:.1g} of the widest would be noticed"
 
 
 def advice(findings: tuple[Finding, ...], evidence: Evidence) -> tuple[str, ...]:

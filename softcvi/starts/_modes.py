@@ -214,7 +214,8 @@ def join_by_ridges(
 def _depths(values: Float[np.ndarray, "b n"]) -> Float[np.ndarray, " b"]:
     """How far log densities fall below the lower end on each way."""
     values = np.where(np.isnan(values), -np.inf, values)
-    return np.minimum(values[:, 0], values[:, -1]) - np.min(values, axis=1)
+    with np.errstate(invalid="ignore"):  # no number, and no way, outside the support
+        return np.minimum(values[:, 0], values[:, -1]) - np.min(values, axis=1)
 
 
 def _nearest_pairs(ends: Ends, among: np.ndarray, number: int) -> list[tuple[int, int]]:

@@ -9,6 +9,7 @@ rises on the way out, or stays higher than on most other lines, a path may begin
 import math
 
 import numpy as np
+import scipy.special
 from jaxtyping import Float
 
 from softcvi.starts._importance import LogDensity
@@ -60,6 +61,32 @@ def suspects_on_rays(
 def num_rays(n: int) -> int:
     """Number of lines for so many log densities."""
     return n // _POINTS
+
+
+def narrowest_met(n: int, dim: int) -> float | None:
+    """Width of the narrowest separate place that lines meet, in the widest one's.
+
+    A line shows a place that is narrower by a factor r if it passes it at an angle of
+    at most arcsin r, and one of its points is near enough. Three such lines expected
+    are one with a probability of 95 %.
+
+    Args:
+        n: Log densities that were spent.
+        dim: Number of parameters.
+
+    Example:
+        >>> round(narrowest_met(96_000, 2), 2), round(narrowest_met(96_000, 10), 1)
+        (0.03, 0.6)
+    """
+    # Half of the lines go in any direction.
+    lines = num_rays(n) / 2
+    step = math.log(_RADII[1] / _RADII[0]) / _POINTS
+    ratios = np.geomspace(1e-4, 1.0, 200)
+    shares = np.full(len(ratios), 0.5)
+    if dim > 1:
+        shares *= scipy.special.betainc(0.5 * (dim - 1), 0.5, ratios**2)
+    met = lines * shares * np.minimum(1.0, 2 * ratios / step) >= 3.0
+    return float(ratios[np.argmax(met)]) if np.any(met) else None
 
 
 def _scanned(rng, log_density, centre, factor, lines: int) -> np.ndarray:

@@ -32,7 +32,7 @@ from softcvi.starts._modes import (
     thinned,
 )
 from softcvi.starts._proposal import share_on_normal
-from softcvi.starts._rays import num_rays, suspects_on_rays
+from softcvi.starts._rays import narrowest_met, num_rays, suspects_on_rays
 from softcvi.starts._ridges import ridge_cost
 from softcvi.starts._support import within_support
 from softcvi.starts._tempered import Evaluator, temper
@@ -117,8 +117,8 @@ class Search:
             fitted = self._joined(fitted)
         if fitted is None or fitted.ess_share < _POOR:
             own = self.own(_POPULATION)
-            drawn = _POPULATION, self.budget.looked
-            again = temper(self.rng, self.log_density, own, *drawn)
+            sizes = _POPULATION, self.budget.looked
+            again = temper(self.rng, self.log_density, own, *sizes)
             if again is not None and (fitted is None or again.score > fitted.score):
                 fitted = again
         return () if fitted is None else worth_keeping(fitted), self._evidence(fitted)
@@ -285,8 +285,7 @@ class Search:
 
     def _evidence(self, fitted: Fitted | None) -> SearchEvidence:
         ends = self.ends
-        is_named = self.terms is not None
-        if fitted is None or is_named or fitted.ess_share < self.explained:
+        if self.terms is not None or (fitted and fitted.ess_share < self.explained):
             fitted = None  # its widths say nothing, or all terms are known
         unseen = missing_mass(ends, fitted, self.num_starts + self.num_rays)
         return SearchEvidence(
@@ -297,4 +296,5 @@ class Search:
             smallest_feature=smallest_feature(self.budget.looked, self.dim),
             missing_mass=max(unseen, self.uncovered, self.left_out),
             broad=self.broad,
+            narrowest_apart=narrowest_met(self.budget.scanned, self.dim),
         )
