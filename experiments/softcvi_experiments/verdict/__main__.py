@@ -10,6 +10,11 @@ each and two runs per posterior, on 16 cores::
     PYTHONPATH=.offline:.:experiments python3 -m softcvi_experiments.verdict \
         --split held-out --seeds 0-9 --keys 0-1 --jobs 16 --out results/verdict
 
+The third set of families, on two cores::
+
+    python -m softcvi_experiments.verdict --split held-out-third --seeds 0-1 \
+        --methods fit fit_until --jobs 1 --out results/verdict-third
+
 Without Git, name the commit in ``SOFTCVI_COMMIT``. The command continues where it was
 interrupted; ``--limit`` stops it after so many seconds. It needs JAX, NumPy and SciPy
 beside the packages of softcvi; ``--methods nuts`` needs NumPyro, ``pathfinder``
