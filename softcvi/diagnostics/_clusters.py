@@ -27,3 +27,25 @@ def clusters(x: Float[np.ndarray, "n d"]) -> np.ndarray:
     centres = np.stack([z[labels == label].mean(axis=0) for label in range(count)])
     gaps = np.sum((centres[:, None] - centres[large]) ** 2, axis=-1)
     return np.argmin(gaps, axis=1)[labels]
+
+
+def factor_within(x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "d d"] | None:
+    """A factor of the covariance within groups; None where there is one group.
+
+    Args:
+        x: The points.
+
+    Example:
+        >>> x = np.random.default_rng(0).normal(size=(200, 1))
+        >>> x[:100] += 50.0
+        >>> bool(abs(factor_within(x)[0, 0] - 1) < 0.2), factor_within(x[:100])
+        (True, None)
+    """
+    labels = clusters(x)
+    if labels.max() == 0 or len(x) < 2 * x.shape[1]:
+        return None
+    groups = [x[labels == label] for label in range(labels.max() + 1)]
+    centred = np.concatenate([group - group.mean(axis=0) for group in groups])
+    covariance = centred.T @ centred / len(x)
+    ridge = 1e-9 * np.diag(np.diagonal(covariance) + np.finfo(float).tiny)
+    return np.linalg.cholesky(covariance + ridge)

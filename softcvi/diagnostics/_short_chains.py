@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from softcvi._compile import as_array, host_fold_in, rarely_run
 from softcvi.diagnostics._chain_limits import Limit, limit_of
-from softcvi.diagnostics._clusters import clusters
+from softcvi.diagnostics._clusters import clusters, factor_within
 from softcvi.diagnostics._evidence import ChainCheck
 from softcvi.diagnostics._hamiltonian import (
     LEAPFROG,
@@ -136,8 +136,10 @@ def short_chains(
     out = noise * factor if factor.ndim == 1 else noise @ factor.T
     begin = np.concatenate([answer.vectors[pick], answer.mean + _INFLATION * out])
     dtype = jnp.result_type(*target.structure.dtypes)
+    # Steps as long as from one mode to the next are refused in all of them.
+    within = factor_within(answer.vectors[pick]) if factor.ndim == 2 else None
     geometry = Geometry(
-        as_array(factor, dtype),
+        as_array(factor if within is None else within, dtype),
         as_array(answer.mean, dtype),
         as_array(answer.limit, dtype),
         len(pick),

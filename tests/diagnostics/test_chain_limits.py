@@ -3,7 +3,7 @@
 import numpy as np
 
 from softcvi.diagnostics._chain_limits import limit_of
-from softcvi.diagnostics._clusters import clusters
+from softcvi.diagnostics._clusters import clusters, factor_within
 
 
 def chains(rng, memory):
@@ -30,3 +30,10 @@ def test_chains_that_are_slow_within_their_mode_say_so():
     found = limit_of(later, start, clusters(later))
     # Its error is that of a slope from 256 points.
     np.testing.assert_allclose(found.memory, 0.8, atol=0.1)
+
+
+def test_the_width_within_modes_does_not_grow_with_their_distance():
+    start, _ = chains(np.random.default_rng(2), memory=0.0)
+    # Standard deviations are known to a twentieth from 256 points.
+    np.testing.assert_allclose(factor_within(start), np.eye(2), atol=0.2)
+    assert factor_within(start[start[:, 0] > 0]) is None
