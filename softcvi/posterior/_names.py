@@ -98,11 +98,11 @@ def name_of(thing: Any) -> str | None:
         if is_near and getattr(_imported(module), attribute) is thing:
             return name
     for module_name in _modules_of(home):
-        public = vars(_imported(module_name))
-        if public.get(own_name) is thing:
+        if _public(module_name, own_name) is thing:
             names = [own_name]
         else:
             # An anonymous function may still be bound to a name.
+            public = vars(_imported(module_name))
             names = [name for name, value in public.items() if value is thing]
         if names and _is_known(thing):
             return f"{module_name}.{names[0]}"
@@ -128,10 +128,18 @@ def found(name: str) -> Any:
         module, attribute = _UNEXPORTED[name]
         return getattr(_imported(module), attribute)
     for module, attribute in _places(name):
-        thing = vars(_imported(module)).get(attribute)
+        thing = _public(module, attribute)
         if thing is not None and _is_known(thing):
             return thing
     raise ValueError(f"{name} is not a known class or function")
+
+
+def _public(module_name: str, attribute: str) -> Any:
+    """What a module has under a name, loaded on demand where it declares the name."""
+    module = _imported(module_name)
+    if attribute in getattr(module, "__all__", ()):
+        return getattr(module, attribute)
+    return vars(module).get(attribute)
 
 
 def _places(name: str) -> Iterator[tuple[str, str]]:
