@@ -26,6 +26,8 @@ class Limit:
         return self.each.std(axis=0) / np.sqrt(len(self.each))
 
 
+# Chains of improper posteriors have no bounds.
+@np.errstate(invalid="ignore", over="ignore")
 def limit_of(later: np.ndarray, start: np.ndarray, modes: np.ndarray) -> Limit:
     """Where averages over chains go, from how much they have forgotten of their start.
 

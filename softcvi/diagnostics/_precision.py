@@ -30,8 +30,9 @@ def density_rounding(
 
     A smooth log density is a parabola on a short line between two draws; what is left
     after a parabola is taken away is rounding. No second evaluation in double precision
-    is needed, so densities behind callbacks can be measured too. The spacing of
-    floating-point numbers at the log densities is the least that is returned.
+    is needed, so densities behind callbacks can be measured too. At least what the
+    spacing of floating-point numbers at the log densities and at the parameters comes
+    to is returned.
 
     Args:
         key: Random key.
@@ -75,10 +76,10 @@ def rounding_at(
     pick = numpy_generator(key).choice(len(draws), (2, _LINES))
     dtype = jnp.result_type(*target.structure.dtypes)
     ends = (as_array(draws[index], dtype) for index in pick)
-    values = np.asarray(_along_lines(target, *ends))
+    values, moved = map(np.asarray, _along_lines(target, *ends))
     with np.errstate(invalid="ignore"):  # of infinity; left out below
         spacing = np.asarray(np.spacing(np.abs(values)), np.float64)
-    values = values.astype(np.float64)
+    values, moved = values.astype(np.float64), moved.astype(np.float64)
     known = np.all(np.isfinite(values), axis=-1)
     if not np.any(known):
         return None
@@ -96,7 +97,10 @@ def rounding_at(
     ]
     # Rounding to a grid has a standard deviation of its spacing over the root of 12.
     floor = float(np.median(spacing[known]) / np.sqrt(12.0))
-    return max(min(roughness), floor)
+    # Parameters are rounded too: what one unit in their last place changes.
+    known = np.all(np.isfinite(moved), axis=0)
+    steps = np.abs(moved[1] - moved[0])[known] / np.sqrt(12.0)
+    return max(min(roughness), floor, float(np.median(steps)) if known.any() else 0.0)
 
 
 @functools.partial(rarely_run, effort=0)
@@ -111,7 +115,8 @@ def _drawn(
 @functools.partial(rarely_run, effort=0)
 def _along_lines(
     target: AbstractTarget, ones: Float[Array, "m d"], others: Float[Array, "m d"]
-) -> Float[Array, "lengths lines points"]:
+) -> tuple[Float[Array, "lengths lines points"], Float[Array, "2 lines"]]:
+    """Log densities on lines between draws, and at draws and their neighbours."""
     grid = jnp.linspace(-0.5, 0.5, _POINTS, dtype=ones.dtype)
     lengths = jnp.asarray(_LENGTHS, ones.dtype)
 
@@ -122,4 +127,7 @@ def _along_lines(
         return target.log_density(target.structure.unravel(x))
 
     # In one batch, which a sum over rows takes as one product of matrices.
-    return jax.vmap(at)(x.reshape(-1, x.shape[-1])).reshape(x.shape[:-1])
+    points = [x.reshape(-1, x.shape[-1]), ones, jnp.nextafter(ones, jnp.inf)]
+    values = jax.vmap(at)(jnp.concatenate(points))
+    on_lines, moved = jnp.split(values, [x.size // x.shape[-1]])
+    return on_lines.reshape(x.shape[:-1]), moved.reshape(2, -1)

@@ -162,7 +162,8 @@ _REMEDIES: dict[Kind, str] = {
     Kind.SAMPLER_ESS: "Run longer chains, or write the model in other coordinates.",
     Kind.SAMPLER_DIVERGENCES: "Write the model in other coordinates (non-centred).",
     Kind.PRECISION: (
-        "Subtract a constant from the log density, sum the likelihood with "
+        "Subtract a constant from the log density, measure parameters from a point "
+        "near the posterior in units of its size, sum the likelihood with "
         "softcvi.targets.DataTarget, or use double precision: "
         'jax.config.update("jax_enable_x64", True).'
     ),

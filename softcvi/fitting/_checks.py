@@ -170,12 +170,22 @@ def explain_nothing_usable(
     key: PRNGKeyArray, guide: AbstractGuide, target: AbstractTarget
 ) -> str:
     """Why not a single step at the start could be used, in words."""
+    parameters = eqx.filter(guide, eqx.is_inexact_array)
+    leaves = jax.tree_util.tree_leaves(parameters)
+    if not all(np.isfinite(leaf).all() for leaf in map(np.asarray, leaves)):
+        return (
+            "target: the posterior seems to be wider than its floating-point numbers "
+            f"reach (to {np.finfo(leaves[0].dtype).max:.1g}): the starting guide is "
+            "infinite. It may be improper: check its priors; otherwise measure "
+            "parameters in larger units."
+        )
     if not target.amortised:
         log_p = np.asarray(_at_guide(key, guide, target))
         if np.isnan(log_p).all():
             return (
                 "target: the log density is NaN at every draw of the starting guide. "
-                "Check the model for logs or square roots of negative numbers; a "
+                "Check the data for NaN, and the model for logs or square roots of "
+                "negative numbers; a "
                 "space such as softcvi.targets.UnconstrainedSpace keeps parameters in "
                 "their domain."
             )

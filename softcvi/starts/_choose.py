@@ -258,7 +258,8 @@ def _flow(structure: Structure, key: PRNGKeyArray) -> VectorGuide:
 def _affine(target: AbstractTarget, mode: Moments) -> tuple[Array, Array]:
     dtype = jnp.result_type(*target.structure.dtypes)
     factor = np.linalg.cholesky(mode.dense)
-    return as_array(mode.mean, dtype), as_array(factor, dtype)
+    with np.errstate(over="ignore"):  # infinite; refused where nothing can be used
+        return as_array(mode.mean, dtype), as_array(factor, dtype)
 
 
 # One program, where each operation by itself would be compiled as one; the same for the

@@ -36,19 +36,21 @@ def provenance() -> dict[str, Any]:
     }
 
 
-def _commit() -> str | None:
+def _commit(folder: Path = Path(__file__).parent) -> str | None:
     """The commit of the checkout, with ``+`` for changed files; None outside one.
 
-    A copy without Git may name its commit by ``SOFTCVI_COMMIT``.
+    A copy without Git may name its commit by ``SOFTCVI_COMMIT``. Nothing is written:
+    ``git describe --dirty`` locks the repository, and leaves it locked if it is killed
+    or the disk is full.
     """
     named = os.environ.get("SOFTCVI_COMMIT")
     if named:
         return named
-    words = ["git", "describe", "--always", "--dirty=+", "--exclude=*", "--abbrev=10"]
+    words = ["git", "--no-optional-locks", "status", "--porcelain=v2", "--branch"]
     try:
         done = subprocess.run(
-            words,
-            cwd=Path(__file__).parent,
+            [*words, "--untracked-files=no"],
+            cwd=folder,
             capture_output=True,
             text=True,
             check=False,
@@ -56,7 +58,13 @@ def _commit() -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout.strip() or None
+    mark = "# branch.oid "
+    lines = done.stdout.splitlines()
+    names = [line[len(mark) :] for line in lines if line.startswith(mark)]
+    if done.returncode != 0 or not names or not names[0].isalnum():
+        return None
+    is_dirty = any(not line.startswith("#") for line in lines)
+    return names[0][:10] + "+" * is_dirty
 
 
 def _command() -> str:

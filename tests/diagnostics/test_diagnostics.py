@@ -192,3 +192,30 @@ def test_infinite_draws_without_weight_are_left_out_of_the_summary():
     with np.errstate(divide="ignore"):
         (row,) = diagnostics.summarise(draws, np.log([0.5, 0.5, 0.0]))
     assert (row["mean"], row["sd"]) == (2.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("scale", "is_bad"), [(1e-15, True), (1e-7, True), (1e-2, False)]
+)
+def test_parameters_without_the_digits_for_the_posterior_count_as_rounding(
+    scale, is_bad
+):
+    """Draws that are all equal once showed no rounding at all."""
+    from softcvi.diagnostics._precision import rounding_at
+
+    def log_prob(x):
+        return -0.5 * jnp.sum(((x - 1.0) / jnp.float32(scale)) ** 2)
+
+    target = softcvi.DensityTarget(log_prob, np.zeros(2, np.float32))
+    draws = 1.0 + scale * np.random.default_rng(0).normal(size=(50, 2))
+    rounding = rounding_at(jax.random.key(0), target, draws.astype(np.float32))
+    assert (rounding > diagnostics.THRESHOLDS.max_rounding) == is_bad
+
+
+def test_chains_without_bounds_raise_no_warning():
+    from softcvi.diagnostics._chain_limits import limit_of
+
+    start = np.random.default_rng(0).normal(size=(20, 2))
+    later = start.copy()
+    later[3, 0] = np.inf
+    assert not np.isfinite(limit_of(later, start, np.zeros(20, int)).value[0])

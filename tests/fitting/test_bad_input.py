@@ -1,5 +1,6 @@
 """Bad input gets an error that names the argument, before anything is fitted."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -120,3 +121,17 @@ def test_discrete_targets_need_a_gradient_free_objective():
     target = of(lambda x: -1.0 * jnp.sum(x), np.zeros(2, np.int32))
     with pytest.raises(ValueError, match="objective: ELBO differentiates the model"):
         softcvi.fit(jax.random.key(0), target, objective=softcvi.ELBO())
+
+
+def test_a_posterior_wider_than_numbers_reach_is_explained(target, guide):
+    from softcvi.fitting._checks import explain_nothing_usable
+
+    infinite = jax.tree_util.tree_map(
+        lambda leaf: (
+            jnp.full_like(leaf, jnp.inf) if eqx.is_inexact_array(leaf) else leaf
+        ),
+        guide,
+    )
+    words = explain_nothing_usable(jax.random.key(0), infinite, target)
+    assert "wider than its floating-point numbers" in words
+    assert "improper" in words

@@ -1,11 +1,15 @@
 """Records are added all or none, wherever a process is killed while it writes."""
 
 import json
+import os
+import shutil
+import subprocess
 
 import numpy as np
 import pytest
 
 from softcvi.sweeps import RecordStore, append_records, read_records
+from softcvi.sweeps._provenance import _commit
 
 
 def test_a_batch_that_was_cut_off_anywhere_is_not_there(tmp_path):
@@ -45,7 +49,6 @@ def test_a_damaged_mark_loses_no_other_record_than_those_it_names(tmp_path, mark
 
 
 def test_a_full_disk_names_the_file_and_leaves_what_was_there(tmp_path, monkeypatch):
-    import os
 
     path = tmp_path / "records.jsonl"
     append_records(path, [{"run": 0}])
@@ -58,3 +61,29 @@ def test_a_full_disk_names_the_file_and_leaves_what_was_there(tmp_path, monkeypa
         append_records(path, [{"run": 1}])
     monkeypatch.undo()
     assert read_records(path) == [{"run": 0}]
+
+
+def test_the_commit_is_read_without_writing_to_the_repository(tmp_path, monkeypatch):
+    """Killed, or on a full disk, git left ``index.lock`` behind: no commit any more."""
+    if shutil.which("git") is None:
+        pytest.skip("needs git")
+
+    monkeypatch.delenv("SOFTCVI_COMMIT", raising=False)
+
+    def git(*words):
+        identity = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+        subprocess.run(["git", *identity, *words], cwd=tmp_path, check=True)
+
+    file = tmp_path / "file.py"
+    file.write_text("text")
+    git("init", "-q")
+    assert _commit(tmp_path) is None
+    git("add", ".")
+    git("commit", "-q", "-m", "first")
+    os.utime(file, (0, 0))  # git would refresh what it knows of the file
+    before = (tmp_path / ".git" / "index").read_bytes()
+    first = _commit(tmp_path)
+    assert len(first) == 10
+    assert (tmp_path / ".git" / "index").read_bytes() == before
+    file.write_text("other")
+    assert _commit(tmp_path) == f"{first}+"

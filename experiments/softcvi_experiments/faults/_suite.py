@@ -14,7 +14,7 @@ from softcvi_experiments.faults._table import faults_page
 from softcvi_experiments.store import Record
 
 PROGRAMS = ("fit", "fit_until", "fit_many", "reproduce", "sweep")
-PARTS = ("files", "kills", "disk", "signals", "clock", "writers", "long")
+PARTS = ("files", "kills", "signals", "disk", "ctrl-c", "clock", "writers", "long")
 IDENTITY = ("part", "case", "seed", "count")
 _WORKER = "softcvi_experiments.faults._worker"
 _CHUNK = 250
@@ -38,7 +38,8 @@ class Faults:
         programs: Some of ``PROGRAMS``, for the parts that run programs.
         kills: SIGKILLs of each program.
         files: Damaged files in all.
-        others: Faults of each other kind, for each program.
+        others: Faults of each other kind, for each program; of full disks all, if there
+            are fewer.
         steps: Steps of the long run.
         resumes: Pieces of the fit in pieces.
         seed: First seed.
@@ -65,9 +66,10 @@ class Faults:
         made = {
             "files": self._files,
             "kills": lambda: _each("kills", PROGRAMS, self.kills, self.seed),
-            "disk": lambda: _each("disk", PROGRAMS, self.others, self.seed),
+            "disk": lambda: _many("disk", self.others, self.seed),
             "signals": lambda: _each("signals", PROGRAMS[:3], self.others, self.seed),
-            "clock": lambda: _each("clock", ("fit", "fit_many", "sweep"), 1, self.seed),
+            "ctrl-c": lambda: _many("ctrl-c", self.others, self.seed),
+            "clock": lambda: _many("clock", self.others, self.seed),
             "writers": _writers,
             "long": self._long,
         }
@@ -103,6 +105,13 @@ def _each(
         {"part": part, "case": name, "seed": seed, "count": 1}
         for seed in range(first, first + count)
         for name in programs
+    ]
+
+
+def _many(part: str, count: int, seed: int) -> list[dict[str, Any]]:
+    """Tasks of many faults each, which a process survives."""
+    return [
+        {"part": part, "case": name, "seed": seed, "count": count} for name in PROGRAMS
     ]
 
 
@@ -142,7 +151,7 @@ def run_faults(
     ) as scratch:
         alone = [
             {"part": "alone", "case": name, "seed": 0, "count": 1}
-            for name in dict.fromkeys(t["case"] for t in todo if t["case"] in PROGRAMS)
+            for name in dict.fromkeys(t["case"] for t in todo if _needs_baseline(t))
         ]
         for stage in (alone, todo):
             tasks = [{**task, "folder": scratch} for task in stage]
@@ -161,6 +170,10 @@ def run_faults(
     records = store.latest(*IDENTITY)
     (Path(out) / "faults.md").write_text(faults_page(records), encoding="utf-8")
     return records
+
+
+def _needs_baseline(task: dict[str, Any]) -> bool:
+    return task["case"] in PROGRAMS and task["part"] in ("kills", "signals", "writers")
 
 
 def _record(task: dict[str, Any], result: dict[str, Any] | ChildError) -> Record:
@@ -186,6 +199,8 @@ def describe(record: Record) -> str:
     if record["part"] == "files" and "named" in record:
         counts = ("loaded", "named", "raw", "memory", "time", "executed")
         return f"{head}: " + ", ".join(f"{record[name]} {name}" for name in counts)
+    if "times" in record:
+        return f"{head}: {record['held']} of {record['times']} held {record['cases']}"
     if record["ok"]:
         return f"{head}: held"
     words = record.get("message") or record.get("again") or record.get("errors") or ""

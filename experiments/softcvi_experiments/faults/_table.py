@@ -15,8 +15,9 @@ _OUTCOMES = {
 }
 _PARTS = {
     "kills": "SIGKILL, then run again",
+    "signals": "SIGTERM or SIGHUP, then run again",
     "disk": "full disk, then run again",
-    "signals": "SIGINT or SIGTERM, then run again",
+    "ctrl-c": "Ctrl-C, then run again",
     "clock": "clock set forward and back",
     "writers": "two processes, one folder",
 }
@@ -72,11 +73,10 @@ def faults_table(records: Sequence[Record]) -> str:
                 [
                     title,
                     f"`{case}`" if " " not in case else case,
-                    str(len(chosen)),
-                    str(sum(r["ok"] for r in chosen)),
-                    str(sum(not r.get("equal", r["ok"]) for r in chosen)),
-                    str(sum(r.get("doubled", 0) for r in chosen)),
-                    str(sum(bool(r.get("left")) for r in chosen)),
+                    *(
+                        str(sum(numbers))
+                        for numbers in zip(*map(_counts, chosen), strict=True)
+                    ),
                 ]
             )
     head = (
@@ -84,6 +84,15 @@ def faults_table(records: Sequence[Record]) -> str:
         "files left behind",
     )  # fmt: skip
     return markdown_table(head, rows) if rows else ""
+
+
+def _counts(record: Record) -> tuple[int, ...]:
+    """Faults, and how many held, changed the answer, doubled records, left files."""
+    if "times" in record:
+        names = ("times", "held", "other", "doubled", "left")
+        return tuple(int(record[name]) for name in names)
+    is_equal, left = record.get("equal", record["ok"]), bool(record.get("left"))
+    return 1, record["ok"], not is_equal, record.get("doubled", 0), left
 
 
 def files_table(records: Sequence[Record]) -> str:

@@ -13,9 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# Calls at which a process can be ended or told that the disk is full.
+# Calls at which a process can be ended.
 CALLS = ("fsync", "replace", "unlink", "ftruncate")
-_NO_SPACE = 28
 
 
 class _Counted:
@@ -37,31 +36,12 @@ def _die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _no_space() -> None:
-    raise OSError(_NO_SPACE, "No space left on device")
-
-
-def _limit_files(size: int, deadly: bool) -> None:
-    """No file may grow larger; a write beyond is cut off there."""
-    # Python ignores the signal, so that a write fails; by default it ends the process.
-    signal.signal(signal.SIGXFSZ, signal.SIG_DFL if deadly else signal.SIG_IGN)
+def _limit_files(size: int) -> None:
+    """No file may grow larger; a write beyond ends the process."""
+    # Python ignores the signal; by default it ends the process.
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-
-
-def _jumping_clock(seed: int) -> None:
-    """The time of day, which somebody sets forward and back."""
-    import random
-
-    choose, now = random.Random(seed), time.time
-    shift = [0.0]
-
-    def jumping() -> float:
-        if choose.random() < 0.2:
-            shift[0] = choose.choice([-1e8, -86400.0, 0.0, 3600.0, 86400.0, 1e8])
-        return now() + shift[0]
-
-    time.time = jumping
 
 
 def _fast_clock() -> None:
@@ -79,17 +59,14 @@ def main() -> int:
 
     program = PROGRAMS[task["program"]]
     kind = fault["kind"]
-    act = {"kill-call": _die, "full-call": _no_space}.get(kind, lambda: None)
     at = fault.get("at", 0)
     counted = {
-        name: _Counted(name, at if fault.get("call") == name else 0, act)
+        name: _Counted(name, at if fault.get("call") == name else 0, _die)
         for name in CALLS
     }
-    if kind in ("kill-write", "full-write"):
-        _limit_files(fault["size"], deadly=kind == "kill-write")
-    if kind == "clock":
-        _jumping_clock(fault["seed"])
-    elif task["program"] == "fit":
+    if kind == "kill-write":
+        _limit_files(fault["size"])
+    if task["program"] == "fit":
         _fast_clock()
     print("ready", flush=True)
     began = time.perf_counter()

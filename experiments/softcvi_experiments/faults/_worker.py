@@ -5,6 +5,7 @@ from typing import Any
 
 from softcvi_experiments.children import error_record, serve
 from softcvi_experiments.faults._files import read_damaged
+from softcvi_experiments.faults._inside import survives
 from softcvi_experiments.faults._long import long_run
 from softcvi_experiments.faults._runs import baseline, meets_fault
 from softcvi_experiments.faults._writers import two_writers
@@ -13,9 +14,10 @@ _PARTS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "files": read_damaged,
     "alone": baseline,
     "kills": meets_fault,
-    "disk": meets_fault,
     "signals": meets_fault,
-    "clock": meets_fault,
+    "disk": survives,
+    "ctrl-c": survives,
+    "clock": survives,
     "writers": two_writers,
     "long": long_run,
 }
