@@ -49,6 +49,11 @@ class Density(eqx.Module):
         is_double = self.widened or self.traced_in_double
         return np.dtype(np.float64) if is_double else self._own_dtype
 
+    @property
+    def rounding(self) -> float:
+        """Relative rounding of points."""
+        return float(np.finfo(self.dtype).eps)
+
     def context(self) -> Any:
         """The context to evaluate in."""
         is_double = self.widened or self.traced_in_double

@@ -34,7 +34,7 @@ from softcvi.starts._modes import (
 from softcvi.starts._proposal import share_on_normal
 from softcvi.starts._rays import narrowest_met, num_rays, suspects_on_rays
 from softcvi.starts._ridges import ridge_cost
-from softcvi.starts._support import within_support
+from softcvi.starts._support import within_support, without_noise
 from softcvi.starts._tempered import Evaluator, temper
 from softcvi.targets._cost import cost_of
 from softcvi.targets._numpy_random import numpy_generator
@@ -116,9 +116,8 @@ class Search:
         if fitted is not None and fitted.ess_share < self.explained:
             fitted = self._joined(fitted)
         if fitted is None or fitted.ess_share < _POOR:
-            own = self.own(_POPULATION)
-            sizes = _POPULATION, self.budget.looked
-            again = temper(self.rng, self.log_density, own, *sizes)
+            own, looked = self.own(_POPULATION), self.budget.looked
+            again = temper(self.rng, self.log_density, own, _POPULATION, looked)
             if again is not None and (fitted is None or again.score > fitted.score):
                 fitted = again
         return () if fitted is None else worth_keeping(fitted), self._evidence(fitted)
@@ -226,6 +225,7 @@ class Search:
     def _ascend(self, starts: Float[np.ndarray, "b d"], count: int = 1) -> None:
         self.num_starts += len(starts)
         new = climb(self.density, starts, count)
+        new = without_noise(self.rng, self.log_density, new, self.density.rounding)
         new = within_support(self.rng, self.log_density, new)
         both = new if self.ends is None else self.ends.and_others(new)
         if len(both.means):

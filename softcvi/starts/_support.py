@@ -1,4 +1,4 @@
-"""Normals at places whose support ends long before their curvature says so."""
+"""Ends of paths that are not what they seem: too wide for their support, or noise."""
 
 import numpy as np
 from jaxtyping import Float
@@ -11,6 +11,9 @@ _DRAWS = 16
 # Share of the draws outside the support above which a normal is far too wide.
 _MOSTLY = 0.75
 _WIDTHS = 0.5 ** np.arange(10)
+# Steps in units of rounding, and nats that a density may change by over them.
+_STEPS = 16.0
+_NOISE = 10.0
 
 
 def within_support(
@@ -49,6 +52,35 @@ def within_support(
         volume = np.linalg.slogdet(covariances[end])[1] + dim * np.log(2 * np.pi)
         elbos[end] = height + 0.5 * volume
     return Ends(ends.means, covariances, elbos, ends.counts, ends.places)
+
+
+def without_noise(
+    rng: np.random.Generator, log_density: LogDensity, ends: Ends, eps: float
+) -> Ends:
+    """The same ends without those whose height is a rounding error.
+
+    Far out a log density may be a small difference of huge numbers, and climbs end on
+    top of its errors. All ends are kept if all are so.
+
+    Args:
+        rng: Random generator.
+        log_density: The log density.
+        ends: Where paths have ended.
+        eps: Relative rounding of the parameters.
+    """
+    if not len(ends.means):
+        return ends
+    steps = 1 + _STEPS * eps * rng.uniform(-1, 1, size=(_DRAWS, ends.means.shape[1]))
+    points = (ends.means[:, None] * steps).reshape(-1, ends.means.shape[1])
+    values = np.asarray(log_density(points), np.float64).reshape(-1, _DRAWS)
+    values = np.where(np.isfinite(values), values, np.nan)
+    with np.errstate(invalid="ignore"):
+        is_noise = np.max(values, axis=1) - np.min(values, axis=1) > _NOISE
+    if np.all(is_noise):
+        return ends
+    kept = ~is_noise
+    fields = ends.means, ends.covariances, ends.elbos, ends.counts
+    return Ends(*(field[kept] for field in fields), np.arange(np.sum(kept)))
 
 
 def _inside(

@@ -10,6 +10,7 @@ from softcvi.starts import Explore
 from softcvi.starts._images import _symmetries
 from softcvi.starts._modes import Ends, thinned
 from softcvi.starts._rays import narrowest_met, num_rays, suspects_on_rays
+from softcvi.starts._support import within_support, without_noise
 from softcvi.targets import Structure
 
 KEY = jax.random.key(0)
@@ -152,3 +153,43 @@ def test_images_change_signs_and_places_of_what_belongs_together():
     assert (-1.0, 2.0, -3.0, -4.0, 5.0, 6.0) in found
     # Both parts in the other order, in both sites.
     assert (2.0, 1.0, 5.0, 6.0, 3.0, 4.0) in found
+
+
+def several_ends(means, sds):
+    number = len(means)
+    return Ends(
+        np.array(means, float)[:, None],
+        np.array(sds, float)[:, None, None] ** 2,
+        np.zeros(number),
+        np.ones(number, int),
+        np.arange(number),
+    )
+
+
+def test_an_end_on_top_of_rounding_errors_is_no_place():
+    """The difference of two gammas of 1e15 is noise, and as high as one likes."""
+
+    def log_density(x):
+        from scipy.special import gammaln
+
+        size = np.exp(x[:, 0])
+        return gammaln(3 + size) - gammaln(size) - 3 * x[:, 0] - 0.5 * x[:, 0] ** 2
+
+    rng, eps = np.random.default_rng(0), np.finfo(float).eps
+    ends = several_ends([0.5, 36.0], [1.0, 0.1])
+    kept = without_noise(rng, log_density, ends, eps)
+    np.testing.assert_array_equal(kept.means, [[0.5]])
+    only = several_ends([36.0], [0.1])
+    assert without_noise(rng, log_density, only, eps) is only
+
+
+def test_a_normal_is_no_wider_than_the_block_it_is_in():
+    def log_density(x):
+        return np.where(np.abs(x[:, 0] - 2.0) < 0.5, 0.0, -np.inf)
+
+    found = within_support(
+        np.random.default_rng(0), log_density, several_ends([2.0, 2.1], [20.0, 0.2])
+    )
+    wide, narrow = np.sqrt(found.covariances[:, 0, 0])
+    assert 0.1 < wide < 1.5
+    assert narrow == pytest.approx(0.2)
