@@ -50,6 +50,12 @@ def picture(figure, caption: str) -> str:
     """A figure as inline SVG; the caption is its text alternative too."""
     text = io.StringIO()
     number = next(_numbers)
+    # Legends are made by the pages, outside of the style.
+    for legend in [*figure.legends, *(axis.get_legend() for axis in figure.axes)]:
+        if legend is not None:
+            legend.set_frame_on(False)
+            for label in legend.get_texts():
+                label.set(color=_INK, fontsize=8)
     with mpl.rc_context({**_STYLE, "svg.hashsalt": f"picture {number}"}):
         figure.savefig(text, format="svg", dpi=200, metadata={"Date": None})
     plt.close(figure)

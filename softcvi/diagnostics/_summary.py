@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 
 import numpy as np
+from jax.typing import ArrayLike
 
 
 def summarise(
-    draws: Mapping[str, np.ndarray], log_weights: np.ndarray | None = None
+    draws: Mapping[str, ArrayLike], log_weights: ArrayLike | None = None
 ) -> list[dict[str, float | str]]:
     """Mean, sd and quantiles of each scalar, importance-weighted if weights are given.
 
@@ -19,6 +20,7 @@ def summarise(
 
     Example:
         >>> import numpy as np
+    from jax.typing import ArrayLike
         >>> from softcvi.diagnostics import summarise
         >>> rows = summarise({"x": np.array([[0.0], [2.0]])})
         >>> rows[0]["name"], rows[0]["mean"]

@@ -67,7 +67,7 @@ def count_terms(density: Density, point: Float[np.ndarray, " d"]) -> tuple[int, 
 
 
 def heights_between(
-    density: Density, a: Array, b: Array, factors: Array
+    density: Density, a: np.ndarray, b: np.ndarray, factors: np.ndarray
 ) -> Float[Array, "b n"]:
     """Log densities along the highest ways between pairs of points."""
     points = [as_array(leaf, density.dtype) for leaf in (a, b, factors)]

@@ -105,7 +105,7 @@ class Ends(eqx.Module):
             moments.append((mean, within + between))
         return moments, np.array([np.max(self.elbos[group]) for group in groups])
 
-    def members(self, place: int) -> np.ndarray:
+    def members(self, place: int | np.integer) -> np.ndarray:
         """Ends of one place, the best first."""
         return np.flatnonzero(self.places == place)
 

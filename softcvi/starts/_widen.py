@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.extend import core
-from jaxtyping import Array
 
 _WIDER = {
     np.dtype(np.float32): np.dtype(np.float64),
@@ -28,7 +27,7 @@ class CannotWidenError(TypeError):
     """A program has a part that is tied to single precision."""
 
 
-def evaluate_widened(jaxpr: Any, consts: Any, *args: Array) -> list[Array]:
+def evaluate_widened(jaxpr: Any, consts: Any, *args: Any) -> list[Any]:
     """Run a program with every 32-bit float taken for a 64-bit one.
 
     Values are widened where they are computed with: a large data set of which a loop
