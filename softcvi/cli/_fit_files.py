@@ -15,6 +15,8 @@ from softcvi.report import FitView, save_fit, write_report
 
 CHECKPOINT = "checkpoint.npz"
 RESULT = "result.json"
+POSTERIOR, NETCDF, PAGE = "posterior.softcvi", "draws.nc", "report.html"
+FILES = (CHECKPOINT, RESULT, "draws.csv", POSTERIOR, NETCDF, PAGE)
 
 
 def check_writable(folder: Path) -> None:
@@ -114,9 +116,9 @@ def write_all(
             tree.to_netcdf(draft)
 
     writers: dict[str, Callable[[Path], Any]] = {
-        "posterior.softcvi": lambda path: posterior.save(path, seed=seed),
-        "draws.nc": save_netcdf,
-        "report.html": lambda path: write_report(view, path),
+        POSTERIOR: lambda path: posterior.save(path, seed=seed),
+        NETCDF: save_netcdf,
+        PAGE: lambda path: write_report(view, path),
     }
     files, notes, is_complete = [], [], True
     for name, write in writers.items():

@@ -13,6 +13,7 @@ from softcvi.cli._errors import FAILURE, INTERRUPTED, OK, CommandError
 from softcvi.cli._fit import Method, Output
 from softcvi.cli._fit_files import (
     CHECKPOINT,
+    FILES,
     check_empty_or_meant,
     check_writable,
     clear_folder,
@@ -22,7 +23,7 @@ from softcvi.cli._fit_files import (
 )
 from softcvi.cli._fit_record import check_same
 from softcvi.cli._fit_reference import matched_reference
-from softcvi.cli._folder import hold_folder
+from softcvi.cli._folder import hold_folder, refuse_links
 from softcvi.cli._model_error import model_error
 from softcvi.cli._model_file import ModelFile, exited, load_target
 from softcvi.cli._observed import is_prior
@@ -63,6 +64,7 @@ def run_fit(model: str, data: Path | None, method: Method, output: Output) -> in
     """
     check_writable(output.out)
     with hold_folder(output.out):
+        refuse_links(output.out, *FILES)
         return _run_in_folder(ModelFile.parse(model, data), method, output)
 
 

@@ -34,6 +34,7 @@ def hold_folder(folder: Path) -> Iterator[None]:
     """
     from filelock import FileLock, Timeout
 
+    refuse_links(folder, _LOCK)
     made = [p for p in (folder, *folder.parents) if not p.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -51,7 +52,8 @@ def hold_folder(folder: Path) -> Iterator[None]:
             f"--out {folder}: cannot be written ({why}). Give another folder."
         ) from error
     try:
-        path.write_text(json.dumps(_this_process()), encoding="utf-8")
+        with contextlib.suppress(OSError):  # who holds it is a courtesy, no promise
+            path.write_text(json.dumps(_this_process()), encoding="utf-8")
         yield
     finally:
         # Unlinked while it is held, so that no other process can hold the same file.
@@ -61,6 +63,25 @@ def hold_folder(folder: Path) -> Iterator[None]:
         for empty in made:
             with contextlib.suppress(OSError):
                 empty.rmdir()
+
+
+def refuse_links(folder: Path, *names: str) -> None:
+    """Refuse to write through links: a folder of somebody else can lead anywhere.
+
+    Args:
+        folder: The output folder.
+        names: Files that are to be written there.
+
+    Example:
+        >>> refuse_links(Path("."), "report.html")
+    """
+    for name in names:
+        path = folder / name
+        if path.is_symlink():
+            raise CommandError(
+                f"{path}: is a link to {os.readlink(path)!r}, which would be written "
+                "over. Remove the link, or give another folder."
+            )
 
 
 def _this_process() -> dict[str, str | int]:

@@ -7,7 +7,7 @@ from cyclopts import App, Parameter
 
 from softcvi.cli._common import Common, Flag
 from softcvi.cli._errors import CommandError
-from softcvi.cli._folder import hold_folder
+from softcvi.cli._folder import hold_folder, refuse_links
 from softcvi.cli._terminal import say, say_verdict
 
 app = App(
@@ -91,6 +91,8 @@ def _write(views: list, folders: tuple[Path, ...], out: Path | None, together) -
             return write_index(views, out)
     alone = Path("softcvi-report.html") if together else folders[0] / "report.html"
     page = out or alone
+    if out is None:
+        refuse_links(page.parent, page.name)
     with hold_folder(page.parent):
         return write_report(views, page)
 

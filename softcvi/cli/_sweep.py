@@ -7,7 +7,7 @@ from cyclopts import App, Parameter
 
 from softcvi.cli._common import Computing, Flag
 from softcvi.cli._errors import CommandError
-from softcvi.cli._folder import hold_folder
+from softcvi.cli._folder import hold_folder, refuse_links
 from softcvi.cli._terminal import say
 
 app = App(
@@ -74,6 +74,7 @@ def sweep(
         "dask": lambda: sweeps.DaskExecutor(scheduler, workers),
     }
     with hold_folder(out):
+        refuse_links(out, "records.jsonl", "table.md")
         result = sweeps.sweep(
             combinations,
             load_model,

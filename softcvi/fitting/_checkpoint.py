@@ -121,6 +121,8 @@ class CheckpointFile:
             return None
         leaves, treedef = jax.tree_util.tree_flatten(state)
         try:
+            if not self.path.is_file():  # opening a pipe would wait for ever
+                raise ValueError("not a file")
             with zipfile.ZipFile(self.path) as archive:
                 header = json.loads(_member(archive, _HEADER, _HEADER_LIMIT))
                 if header["format"] != _FORMAT:

@@ -67,6 +67,8 @@ def read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    if not path.is_file():  # opening a pipe would wait for ever
+        raise ValueError("not a file")
     with zipfile.ZipFile(path) as archive:
         header = json.loads(_stored_bytes(archive, _HEADER))
         content = _stored_bytes(archive, _ARRAYS)

@@ -177,6 +177,8 @@ def _curve(values: Any) -> np.ndarray:
 
 
 def _read_draws(path: Path) -> dict[str, np.ndarray]:
+    if not path.is_file():  # opening a pipe would wait for ever
+        raise FileNotFoundError(f"no file {path.name}")
     with path.open(newline="", encoding="utf-8") as handle:
         names = next(csv.reader(handle))
         values = np.loadtxt(handle, delimiter=",", ndmin=2)

@@ -2,12 +2,14 @@
 
 import io
 import json
+import os
 import struct
 import zipfile
 
 import numpy as np
 import pytest
 
+import softcvi
 from softcvi.cli import main
 from softcvi.cli._data import read_data, read_draws
 from softcvi.cli._errors import CommandError
@@ -132,3 +134,30 @@ def test_damaged_results_are_named_or_read(tmp_path, capsys):
     assert all(str(bad) in text and "Fit it again" in text for text in messages)
     assert main(["report", str(bad)]) == 2
     assert "bad: not a fit of this version, or damaged" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["report.html", ".softcvi.lock"])
+def test_a_report_does_not_write_through_links_of_a_strangers_folder(
+    tmp_path, capsys, name
+):
+    folder, own = tmp_path / "stranger", tmp_path / "own"
+    save_fit(FitView.example(), folder)
+    own.write_text("mine")
+    (folder / name).symlink_to(own)
+    assert main(["report", str(folder)]) == 2
+    assert "is a link to" in capsys.readouterr().err
+    assert own.read_text() == "mine"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+@pytest.mark.parametrize("name", ["draws.csv", "result.json"])
+def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path, capsys, name):
+    save_fit(FitView.example(), tmp_path)
+    (tmp_path / name).unlink()
+    os.mkfifo(tmp_path / name)
+    assert main(["report", str(tmp_path)]) == 2
+    assert str(tmp_path) in capsys.readouterr().err
+    posterior = tmp_path / "fit.softcvi"
+    os.mkfifo(posterior)
+    with pytest.raises(ValueError, match=r"fit\.softcvi"):
+        softcvi.load(posterior)
