@@ -2,6 +2,7 @@
 
 from softcvi.targets._amortised import AmortisedTarget, MiniBatchTarget
 from softcvi.targets._base import AbstractTarget
+from softcvi.targets._control_variates import ControlVariateTarget
 from softcvi.targets._density import DensityTarget
 from softcvi.targets._funnel import FunnelSpace
 from softcvi.targets._plate import PlateTarget
@@ -22,6 +23,7 @@ __all__ = [
     "AbstractSpace",
     "AbstractTarget",
     "AmortisedTarget",
+    "ControlVariateTarget",
     "DataTarget",
     "DensityTarget",
     "FunnelSpace",

@@ -97,16 +97,21 @@ class DataTarget(AbstractTarget):
         self.has_gradient = self.structure.is_continuous
 
     def log_density(self, particle: PyTree, data: Any = None) -> Scalar:
-        x, log_det = self.space.to_model_and_log_det(particle)
-        prior = as_log_density(self.log_prior(x), "log_prior")
+        x = self.space.to_model(particle)
 
         def terms(rows: PyTree) -> Float[Array, " rows"]:
-            values = self._of_rows(x, rows)
+            values = self.of_rows(x, rows)
             if self.reference is None:
                 return values
-            return values - self._of_rows(self.reference, rows)
+            return values - self.of_rows(self.reference, rows)
 
-        return prior + self.repeats * self._sum(terms) + log_det
+        rest = self.log_prior_and_jacobian(particle)
+        return rest + self.repeats * self._sum(terms)
+
+    def log_prior_and_jacobian(self, particle: PyTree) -> Scalar:
+        """The part of the log density that has no rows in it."""
+        x, log_det = self.space.to_model_and_log_det(particle)
+        return as_log_density(self.log_prior(x), "log_prior") + log_det
 
     @property
     def num_rows(self) -> int:
@@ -132,13 +137,14 @@ class DataTarget(AbstractTarget):
         """Log likelihood of all rows at the reference point; zero without one."""
         if self.reference is None:
             return jnp.zeros(())
-        return self._sum(lambda rows: self._of_rows(self.reference, rows))
+        return self._sum(lambda rows: self.of_rows(self.reference, rows))
 
     @property
     def _dtype(self) -> Any:
         return jnp.result_type(*self.structure.dtypes)
 
-    def _of_rows(self, x: PyTree, rows: PyTree) -> Float[Array, " rows"]:
+    def of_rows(self, x: PyTree, rows: PyTree) -> Float[Array, " rows"]:
+        """Log likelihood of each of some rows, for one particle of the model."""
         values = self.log_likelihood(x, rows)
         count = num_rows(rows)
         if jnp.shape(values) != (count,):

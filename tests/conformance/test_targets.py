@@ -68,6 +68,9 @@ CASES = {
     targets.MiniBatchTarget: mini_batch,
     targets.PlateTarget: plate,
     targets.DataTarget: rows,
+    targets.ControlVariateTarget: lambda dtype: targets.ControlVariateTarget(
+        rows(dtype), like(dtype), 2
+    ),
 }
 
 
