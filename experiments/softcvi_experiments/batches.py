@@ -132,7 +132,7 @@ def main() -> None:
     add: Any = parser.add_argument
     add("--rows", type=int, default=50_000)
     add("--batch", type=int, default=500)
-    add("--steps", type=int, default=1_000)
+    add("--steps", type=int, default=5_000)
     add("--out", default="softcvi-batches", help="output folder")
     args = parser.parse_args()
     records = RecordStore(args.out)
