@@ -8,7 +8,7 @@ import json
 import re
 from pathlib import Path
 
-from softcvi_experiments import faults, neighbours, rows
+from softcvi_experiments import batches, faults, neighbours, rows
 from softcvi_experiments.tables import markdown_table
 from softcvi_experiments.tasks import PAPER_TASKS, get_task
 from softcvi_experiments.verdict import clopper_pearson
@@ -39,7 +39,7 @@ PAGES = {
         "smoothing",
         "proposals",
     ),
-    "docs/many-rows.md": ("rows",),
+    "docs/many-rows.md": ("rows", "batches"),
     "docs/neighbours.md": ("neighbours",),
     "docs/reliability.md": ("faults", "damaged-files", "long-runs"),
 }
@@ -54,6 +54,8 @@ _SUMS = {
     "logistic-islands",
     "two-bananas",
 }
+# Studies that make their own table from the records of their name.
+_OWN_TABLES = {"rows": rows, "batches": batches, "neighbours": neighbours}
 _STUDIES = ("alpha", "divergences", "temperature", "smoothing", "proposals")
 # Models of the zoo's report half that were looked at while choosing defaults.
 _LOOKED_AT = {
@@ -85,10 +87,10 @@ def tables() -> dict[str, str]:
         "verdict-second": _verdict("verdict-second"),
         "verdict-sums": _verdict_sums(), "blocks": _blocks(),
         **{study: _study(study) for study in _STUDIES},
-        "rows": rows.table(RecordStore(_RESULTS / "rows").latest(*rows.IDENTITY)),
-        "neighbours": neighbours.table(
-            RecordStore(_RESULTS / "neighbours").latest(*neighbours.IDENTITY)
-        ),
+        **{
+            name: study.table(RecordStore(_RESULTS / name).latest(*study.IDENTITY))
+            for name, study in _OWN_TABLES.items()
+        },
         **_faults(),
     }  # fmt: skip
 

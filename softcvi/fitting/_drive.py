@@ -13,6 +13,13 @@ from softcvi.fitting._failure import CallbackFailure, callback_failures, first_l
 from softcvi.fitting._fingerprint import fingerprint
 from softcvi.fitting._history import History
 from softcvi.fitting._interrupt import Abandoned, Interruptible, Patience, wait_for
+from softcvi.fitting._processes import (
+    agreed,
+    are_many,
+    ended_elsewhere,
+    is_first,
+    shared,
+)
 from softcvi.fitting._progress import AbstractReporter
 from softcvi.fitting._state import LoopState, Run
 from softcvi.fitting._stopping import AbstractStoppingRule, Progress
@@ -124,6 +131,8 @@ def drive(
     except (jax.errors.JaxRuntimeError, CallbackFailure) as failure:
         error, status = failure, "failed"
         message = f"the model failed at step {loop.step}: {first_line(failure)}"
+        if are_many():
+            message = ended_elsewhere(loop.step, first_line(failure))
     finally:
         host.reporter.end()
     loop.keep()
@@ -180,9 +189,12 @@ class _Loop:
         checkpoint = self._host.checkpoint
         if checkpoint is not None:
             self._identity = fingerprint(self._advance, self.state, self._run)
-            stored = checkpoint.read(self.state, self._identity, self.total)
-            if stored is not None:
-                self.state, self.step = stored
+            stored = None
+            if is_first():
+                stored = checkpoint.read(self.state, self._identity, self.total)
+            if agreed(stored is not None):
+                state, step = (self.state, 0) if stored is None else stored
+                self.state, self.step = shared(state), agreed(step)
                 self._written = self.step
         self.state = _call(self._advance, self.state, self.step, self.step)
         self.seconds_compile = self.seconds
@@ -199,7 +211,7 @@ class _Loop:
         self.state, self.step = wait_for(work, patience), stop
         self._rate = size / max(time.perf_counter() - began, 1e-9)
         wanted = self._rate * _CHUNK_SECONDS
-        self._chunk = int(np.clip(wanted, 1, 8 * self._chunk))
+        self._chunk = agreed(np.clip(wanted, 1, 8 * self._chunk))
         self._read_history()
 
     def refuse_if_hopeless(self, refuse: Callable[[], str]) -> None:
@@ -219,14 +231,18 @@ class _Loop:
 
     def keep(self) -> None:
         """Write the state to the checkpoint, if there is one and it is behind."""
-        if self._host.checkpoint is not None and self.step > self._written:
-            self._host.checkpoint.write(self.state, self.step, self._identity)
+        checkpoint = self._host.checkpoint if is_first() else None
+        if checkpoint is not None and self.step > self._written:
+            checkpoint.write(self.state, self.step, self._identity)
             self._written = self.step
 
     def reason_to_stop(self) -> str | None:
         """What the stopping rule says, at the steps at which it is asked."""
+        reason = None
         if self._host.stopping.follows_clock or self.step % self._stride == 0:
-            return self._host.stopping.reason(self._progress())
+            reason = self._host.stopping.reason(self._progress())
+        if agreed(reason is not None):
+            return reason or "the first process stopped"
         return None
 
     def _why_not_to_wait(self) -> str | None:
@@ -234,6 +250,8 @@ class _Loop:
             raise KeyboardInterrupt
         if self.interruptible.presses:
             return "Ctrl-C"
+        if are_many():
+            return None  # they go on together, or not at all
         rule = self._host.stopping
         return rule.reason(self._progress()) if rule.follows_clock else None
 

@@ -1,5 +1,7 @@
 """The identity of a fit: what it computes, and from which numbers."""
 
+import dataclasses
+import functools
 import hashlib
 import re
 from collections.abc import Callable, Iterator
@@ -11,7 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend import core as jax_core
 
+from softcvi.fitting._loop import advance_one
 from softcvi.fitting._state import LoopState, Run
+from softcvi.targets._row_sums import RowsOnDevices
 
 # Where an object lies in memory differs between processes that compute the same.
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
@@ -30,6 +34,11 @@ def fingerprint(advance: Callable, state: LoopState, run: Run) -> str:
         state: The first state.
         run: What stays the same over the steps.
     """
+    digests: list[str] = []
+    if jnp.ndim(run.key) == 0:
+        portable = _portable(run, digests)
+        if digests:
+            run, advance = portable, functools.partial(_advance, portable)
     first = jnp.zeros((), jnp.int32)
     program = eqx.filter_make_jaxpr(advance)(state, first, first)[0]
     digest = hashlib.sha256(_ADDRESS.sub("", str(program.jaxpr)).encode())
@@ -38,7 +47,39 @@ def fingerprint(advance: Callable, state: LoopState, run: Run) -> str:
     ]
     for value in [*values, *_constants(program)]:
         digest.update(_as_bytes(value))
+    digest.update("".join(digests).encode())
     return digest.hexdigest()
+
+
+def _portable(run: Run, digests: list[str]) -> Run:
+    """The run with rows in one place, so that its program names no devices."""
+    _, target = eqx.combine(run.template, run.static)
+    leaves = jax.tree_util.tree_leaves(target, is_leaf=_is_spread)
+    rows = [leaf for leaf in leaves if _is_spread(leaf)]
+    digests += [part.digest for part in rows]
+    moved = [part.in_one_place() for part in rows]
+    # Nothing of them is trained.
+    untrained = [jax.tree_util.tree_map(lambda _: None, part) for part in moved]
+    return dataclasses.replace(
+        run,
+        static=_with_rows(run.static, moved),
+        template=_with_rows(run.template, untrained),
+    )
+
+
+def _with_rows(tree: Any, rows: list[Any]) -> Any:
+    left = iter(rows)
+    return jax.tree_util.tree_map(
+        lambda leaf: next(left) if _is_spread(leaf) else leaf, tree, is_leaf=_is_spread
+    )
+
+
+def _is_spread(leaf: Any) -> bool:
+    return isinstance(leaf, RowsOnDevices)
+
+
+def _advance(run: Run, state: LoopState, start: Any, stop: Any) -> LoopState:
+    return advance_one(state, start, stop, run)
 
 
 def _constants(program: jax_core.ClosedJaxpr) -> Iterator[Any]:

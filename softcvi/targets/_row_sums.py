@@ -1,5 +1,6 @@
 """Sums over the rows of a data set, block by block, wherever the rows are."""
 
+import hashlib
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -16,6 +17,8 @@ from softcvi.targets._amortised import num_rows
 
 _ROWS = "rows"
 _SAMPLE_SEED = 20_26
+# Rows that the identity of a fit is made from, beside a checksum of all.
+_FEW = 16
 
 
 class AbstractRows(eqx.Module):
@@ -94,11 +97,18 @@ class RowsOnDevices(AbstractRows):
     data: PyTree
     num_rows: int = eqx.field(static=True)
     block: int = eqx.field(static=True)
+    digest: str = eqx.field(static=True)
 
     def __init__(self, data: PyTree, block: int, devices: Sequence[jax.Device]):
         self.data = _spread(data, devices)
         self.num_rows = num_rows(data)
         self.block = block
+        self.digest = _digest(data)
+
+    def in_one_place(self) -> RowsInMemory:
+        """A few of the rows, which stand for all in the identity of a fit."""
+        few = self.sample(min(self.num_rows, _FEW))
+        return RowsInMemory(few, self.block)
 
     def total(
         self, terms: Callable[[PyTree], Array], dtype: Any
@@ -118,9 +128,27 @@ class RowsOnDevices(AbstractRows):
         return jnp.sum(totals), jnp.sum(lost)
 
     def take(self, index: np.ndarray) -> PyTree:
-        return jax.tree_util.tree_map(
-            lambda leaf: np.asarray(leaf[np.divmod(index, leaf.shape[1])]), self.data
-        )
+        sharding = jax.tree_util.tree_leaves(self.data)[0].sharding
+        # On every device, so that each of several processes has them.
+        everywhere = NamedSharding(sharding.mesh, PartitionSpec())
+
+        def taken(leaf: Array) -> np.ndarray:
+            where = np.divmod(index, leaf.shape[1])
+            return np.asarray(jax.jit(_at, out_shardings=everywhere)(leaf, *where))
+
+        return jax.tree_util.tree_map(taken, self.data)
+
+
+def _at(leaf: Array, device: Array, row: Array) -> Array:
+    return leaf[device, row]
+
+
+def _digest(data: PyTree) -> str:
+    """A checksum of the data, wherever they go."""
+    digest = hashlib.sha256()
+    for leaf in jax.tree_util.tree_leaves(data):
+        digest.update(np.ascontiguousarray(leaf).view(np.uint8).reshape(-1).data)
+    return digest.hexdigest()
 
 
 def _spread(data: PyTree, devices: Sequence[jax.Device]) -> PyTree:
