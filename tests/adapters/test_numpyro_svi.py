@@ -222,3 +222,57 @@ def test_arguments_are_checked():
         SoftCVILoss(num_particles=1)
     with pytest.raises(ValueError, match="alpha"):
         SoftCVILoss(alpha=1.5)
+
+
+def _trained(guide, steps=400, **options):
+    loss = SoftCVILoss(num_particles=8, **options)
+    svi = SVI(conjugate, guide, optax.adam(0.03), loss)
+    result = svi.run(jax.random.key(0), steps, DATA, progress_bar=False)
+    assert np.all(np.isfinite(result.losses))
+    return result.params
+
+
+def test_particles_of_another_proposal_and_in_blocks():
+    wide = softcvi.guides.mean_field(from_numpyro(conjugate, DATA), scale=1.0)
+    defensive = softcvi.objectives.DefensiveProposal(wide, share=0.3)
+    params = _trained(autoguide.AutoNormal(conjugate), proposal=defensive)
+    mean, sd = EXACT["a"]
+    assert abs(params["a_auto_loc"] - mean) < 0.5 * sd
+    blocks = softcvi.objectives.SiteBlocks(sets=2)
+    params = _trained(autoguide.AutoMultivariateNormal(conjugate), blocks=blocks)
+    assert abs(params["auto_loc"][0] - mean) < 0.5 * sd
+
+
+@pytest.mark.parametrize(
+    ("name", "owner"),
+    [
+        ("AutoNormal", [0, 1]),
+        ("AutoDiagonalNormal", [0, 1]),
+        ("AutoMultivariateNormal", [0, 1]),
+        ("AutoLowRankMultivariateNormal", [-1, -1, -1]),
+        ("AutoIAFNormal", [0, 1]),
+    ],
+)
+def test_draws_from_noise_are_draws_of_the_guide(name, owner):
+    target = from_numpyro(conjugate, DATA)
+    guide = numpyro_guide(getattr(autoguide, name)(conjugate), target)
+    assert guide.has_noise
+    assert guide.noise_owner().tolist() == owner
+    keys = jax.random.split(jax.random.key(0), 2_000)
+    made = jax.vmap(lambda k: guide.from_noise(guide.sample_noise(k)))(keys)
+    drawn = jax.vmap(guide.sample)(keys)
+    for site in ("a", "b"):
+        error = 4 * jnp.std(drawn[site]) * (2 / 2_000) ** 0.5
+        assert abs(jnp.mean(made[site]) - jnp.mean(drawn[site])) < error
+        np.testing.assert_allclose(jnp.std(made[site]), jnp.std(drawn[site]), rtol=0.15)
+
+
+def test_a_guide_without_noise_is_told_so():
+    def guide(y):
+        numpyro.sample("a", dist.Gamma(2.0, 1.0))
+        numpyro.sample("b", dist.LogNormal(0.0, 1.0))
+
+    target = from_numpyro(conjugate, DATA)
+    assert not numpyro_guide(guide, target).has_noise
+    with pytest.raises(ValueError, match="blocks: a NumPyroGuide does not make"):
+        _trained(guide, 1, blocks=softcvi.objectives.SiteBlocks())

@@ -13,6 +13,7 @@ from jaxtyping import Array, PRNGKeyArray, PyTree, Scalar
 from softcvi.adapters._extras import require
 from softcvi.adapters.numpyro._call import ModelCall, substitute
 from softcvi.adapters.numpyro._match import check_guide_class, check_names, is_delta
+from softcvi.adapters.numpyro._noise import Noise, noise_of
 from softcvi.adapters.numpyro._params import constrained, split_params
 from softcvi.adapters.numpyro._place import moment_params
 from softcvi.adapters.numpyro._target import NumPyroTarget
@@ -107,9 +108,7 @@ class NumPyroGuide(AbstractGuide):
             values[self.joint_site] = jnp.concatenate(parts)
 
         def fix(site: dict) -> Any:
-            if site["type"] != "sample" or is_delta(site["fn"]):
-                return None
-            return values.get(site["name"])
+            return values.get(site["name"]) if _makes_draws(site) else None
 
         trace = self.call.trace(
             substitute(self._params()),
@@ -121,12 +120,71 @@ class NumPyroGuide(AbstractGuide):
                 total = total + jnp.sum(site["fn"].log_prob(site["value"]))
         return total + log_det
 
+    @property
+    def has_noise(self) -> bool:
+        return all(noise is not None for noise in self._noises().values())
+
+    def _sample_noise(self, key: PRNGKeyArray) -> Array:
+        total = sum(noise.size for noise in self._noises().values() if noise)
+        return jax.random.normal(key, (total,))
+
+    def _from_noise(self, noise: Array, condition: PyTree = None) -> dict[str, Array]:
+        handlers = require("numpyro", "numpyro").handlers
+        at = 0
+
+        def fix(site: dict) -> Any:
+            nonlocal at
+            made = noise_of(site["fn"]) if _makes_draws(site) else None
+            if made is None:
+                return None
+            part = noise[at : at + made.size].reshape(made.shape)
+            at += made.size
+            return made.value(part)
+
+        trace = self.call.trace(
+            substitute(self._params()),
+            lambda m: handlers.substitute(m, substitute_fn=fix),
+        )
+        x = {name: trace[name]["value"] for name in self.structure.like}
+        return self.space.from_model_and_log_det(x)[0]
+
+    def noise_owner(self) -> np.ndarray:
+        sizes = dict(zip(self.structure.names, self.structure.sizes, strict=True))
+        ends = np.cumsum([*sizes.values()])
+        places = {
+            name: np.arange(end - sizes[name], end)
+            for name, end in zip(sizes, ends, strict=True)
+        }
+        if self.joint_site is not None:
+            joined = [places[name] for name in self.order]
+            places = {self.joint_site: np.concatenate(joined)}
+        owners = []
+        for name, noise in self._noises().items():
+            size = 0 if noise is None else noise.size
+            own = places.get(name.removesuffix("_unconstrained"), np.zeros(0, int))
+            # Flows and what else has other numbers of scalars move everything.
+            owners.append(own if own.size == size else np.full(size, -1))
+        return np.concatenate(owners)
+
+    def _noises(self) -> dict[str, Noise | None]:
+        """How each site of the guide makes its draws; None where that is not known."""
+        trace = self.call.trace(substitute(self._params()))
+        return {
+            name: noise_of(site["fn"])
+            for name, site in trace.items()
+            if _makes_draws(site)
+        }
+
     def fitted_params(self) -> dict[str, Any]:
         """Values of the ``numpyro.param`` sites, for use in NumPyro."""
         return self._params()
 
     def _params(self) -> dict[str, Any]:
         return constrained(self.params, self.param_transforms)
+
+
+def _makes_draws(site: dict) -> bool:
+    return site["type"] == "sample" and not is_delta(site["fn"])
 
 
 def numpyro_guide(

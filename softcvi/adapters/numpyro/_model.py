@@ -16,6 +16,7 @@ from softcvi.adapters.numpyro._sites import (
     discrete_range,
     find_sites,
     is_discrete,
+    unchecked_sites,
 )
 from softcvi.adapters.numpyro._space import make_space
 from softcvi.adapters.numpyro._target import NumPyroTarget
@@ -74,6 +75,26 @@ def from_numpyro(
         raise TypeError(f"model: expected a NumPyro model; got {type(model).__name__}.")
     call = ModelCall(model, args, kwargs)
     sites = find_sites(call)
+    return _target(call, sites, space, decentre)
+
+
+def target_in_step(
+    model: Callable, args: tuple, kwargs: dict[str, Any]
+) -> NumPyroTarget:
+    """The target of a model inside a compiled step, where data cannot be checked.
+
+    Args:
+        model: The model, with its parameters substituted.
+        args: Its positional arguments.
+        kwargs: Its keyword arguments.
+    """
+    call = ModelCall(model, args, kwargs)
+    return _target(call, unchecked_sites(call), "unconstrained", decentre=False)
+
+
+def _target(
+    call: ModelCall, sites: Sites, space: str | AbstractSpace, decentre: bool
+) -> NumPyroTarget:
     summed = summed_sites(sites.latents)
     latents = {n: site for n, site in sites.latents.items() if n not in summed}
     ranges = {n: discrete_range(s) for n, s in latents.items() if is_discrete(s)}

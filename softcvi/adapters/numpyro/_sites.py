@@ -1,5 +1,6 @@
 """Which sites of a NumPyro model are latent, observed, discrete; and their checks."""
 
+import dataclasses
 import warnings
 from typing import Any
 
@@ -47,6 +48,23 @@ def find_sites(call: ModelCall) -> Sites:
     """Run the model once on a prior draw, sort its sites and check them."""
     trace = _run_once(call)
     _refuse_mutable(trace)
+    sites = _sorted(trace)
+    samples = {n: s for n, s in trace.items() if s["type"] == "sample"}
+    is_prior = not any(site["is_observed"] for site in samples.values())
+    suspicious = forgotten_data(call, sites.latents) if is_prior else ()
+    whole = _whole_samples(call) if sites.subsampled else samples
+    suspicious += check_shapes(whole)
+    check_values(sites.observed)
+    _check_subsampling(sites)
+    return dataclasses.replace(sites, warnings=suspicious)
+
+
+def unchecked_sites(call: ModelCall) -> Sites:
+    """The sites of a model inside a compiled step, where data have no values."""
+    return _sorted(call.trace(drawn_if_improper))
+
+
+def _sorted(trace: dict[str, dict]) -> Sites:
     samples = {n: s for n, s in trace.items() if s["type"] == "sample"}
     latents = {name: samples[name] for name in latent_names(trace)}
     if not latents:
@@ -59,14 +77,7 @@ def find_sites(call: ModelCall) -> Sites:
         if site["type"] == "plate" and _subsamples(site)
     )
     observed = {n: s for n, s in samples.items() if _is_data(s)}
-    is_prior = not any(site["is_observed"] for site in samples.values())
-    suspicious = forgotten_data(call, latents) if is_prior else ()
-    whole = _whole_samples(call) if subsampled else samples
-    suspicious += check_shapes(whole)
-    sites = Sites(trace, latents, observed, subsampled, suspicious)
-    check_values(observed)
-    _check_subsampling(sites)
-    return sites
+    return Sites(trace, latents, observed, subsampled, ())
 
 
 def _refuse_mutable(trace: dict[str, dict]) -> None:

@@ -9,6 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray, Scalar
 
 from softcvi.adapters._extras import require
+from softcvi.adapters.numpyro._call import substitute
+from softcvi.adapters.numpyro._guide import numpyro_guide
 from softcvi.adapters.numpyro._match import (
     check_guide_class,
     check_match,
@@ -17,10 +19,15 @@ from softcvi.adapters.numpyro._match import (
     reduced_log_prob,
     unconstrained,
 )
+from softcvi.adapters.numpyro._model import target_in_step
 from softcvi.objectives import (
+    AbstractBlocks,
     AbstractDivergence,
     AbstractNegative,
+    AbstractProposal,
     ForwardKL,
+    GuideProposal,
+    NoBlocks,
     Particles,
     SoftCVI,
     TemperedProposal,
@@ -41,8 +48,7 @@ class SoftCVILoss:
     The negative is tempered on the unconstrained space, as in ``from_numpyro``. There
     is no start here and the rate is the optimiser's: far from the posterior one label
     takes all the weight, and posteriors come out too wide until the guide has arrived.
-    ``softcvi.adapters.numpyro.svi`` looks for the posterior first, and takes proposals
-    and blocks as well.
+    ``softcvi.adapters.numpyro.svi`` looks for the posterior first.
 
     Args:
         num_particles: K, at least 2.
@@ -51,6 +57,12 @@ class SoftCVILoss:
         divergence: Between labels and predictions, forward KL by default.
         temperature: Divides the logits of labels and predictions alike.
         label_smoothing: Share of uniform labels mixed in.
+        proposal: Where particles come from, the guide by default: a distribution on
+            the unconstrained space, by the names of the sites.
+        blocks: What the particles of a set differ in, such as ``SiteBlocks()``. With
+            blocks or a proposal labels are those of whole particles, and no plate may
+            subsample. Blocks need a guide that makes its draws from normal noise, as
+            AutoGuides do.
         vectorize_particles: Evaluate particles by ``jax.vmap`` (True) or one after the
             other (False).
 
@@ -83,6 +95,8 @@ class SoftCVILoss:
         divergence: AbstractDivergence | None = None,
         temperature: float = 1.0,
         label_smoothing: float = 0.0,
+        proposal: AbstractProposal | None = None,
+        blocks: AbstractBlocks | None = None,
     ):
         # The objective checks its arguments.
         self.objective = SoftCVI(
@@ -91,6 +105,8 @@ class SoftCVILoss:
             divergence=ForwardKL() if divergence is None else divergence,
             temperature=temperature,
             label_smoothing=label_smoothing,
+            proposal=GuideProposal() if proposal is None else proposal,
+            blocks=NoBlocks() if blocks is None else blocks,
         )
         self.num_particles = num_particles
         self.vectorize_particles = vectorize_particles
@@ -107,6 +123,8 @@ class SoftCVILoss:
         """The loss of one step, as NumPyro's ``ELBO.loss``."""
         numpyro = require("numpyro", "numpyro")
         check_guide_class(guide)
+        if self.objective.blocks.shares_noise or not self.objective.proposal.is_guide:
+            return self._loss_of_whole(rng_key, param_map, model, guide, args, kwargs)
         plate_key, rng_key = jax.random.split(rng_key)
         hidden = ["sample", "prng_key", "control_flow"]
         # Particles share the subsample of a plate: they compete on the same data.
@@ -131,6 +149,33 @@ class SoftCVILoss:
         bound = jnp.where(jnp.all(infos.usable), jnp.sum(infos.elbo), jnp.nan)
         scaled = facts["scale"] * (total - jax.lax.stop_gradient(total))
         return scaled - facts["scale"] * jax.lax.stop_gradient(bound)
+
+    def _loss_of_whole(
+        self,
+        key: PRNGKeyArray,
+        param_map: dict[str, Any],
+        model: Callable,
+        guide: Callable,
+        args: tuple,
+        kwargs: dict[str, Any],
+    ) -> Scalar:
+        """The loss with particles as ``softcvi.fit`` makes them."""
+        model = substitute(param_map)(model)
+        target = target_in_step(model, args, kwargs)
+        if target.subsampled:
+            raise ValueError(
+                f"model: the plate '{target.subsampled[0]}' subsamples, where labels "
+                "of whole particles are biased. Leave out proposal and blocks, or use "
+                "all the data."
+            )
+        scored = numpyro_guide(guide, target, param_map)
+        particles = self.objective.draw(key, scored, target)
+        loss, info = self.objective.value(particles)
+        if target.params:
+            finite = jnp.isfinite(particles.log_p)
+            loss = loss - jnp.mean(jnp.where(finite, particles.log_p, 0.0))
+        bound = jnp.where(info.usable, info.elbo, jnp.nan)
+        return loss - jax.lax.stop_gradient(loss + bound)
 
     def loss_with_mutable_state(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """As NumPyro's; mutable sites are not supported."""
