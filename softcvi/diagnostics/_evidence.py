@@ -22,6 +22,8 @@ class WeightEvidence(eqx.Module):
         num_not_a_number: Draws whose log density is NaN.
         num_infinite: Draws whose log density is plus infinity.
         log_evidence: Estimate of the log marginal likelihood.
+        are_the_answer: Whether there are no draws but these, so that their number
+            limits how precise the answer is.
 
     Example:
         >>> from softcvi.diagnostics import WeightEvidence
@@ -36,6 +38,7 @@ class WeightEvidence(eqx.Module):
     num_not_a_number: int = 0
     num_infinite: int = 0
     log_evidence: float | None = None
+    are_the_answer: bool = False
 
     @property
     def ess_share(self) -> float:

@@ -98,6 +98,9 @@ def _of_weights(weights: WeightEvidence | None) -> list[Finding]:
             found.append(Finding(Kind.DOUBTFUL_KHAT, Severity.CAUTION, numbers))
     if weights.ess_share < t.min_ess_share:
         found.append(Finding(Kind.FEW_WEIGHTS, Severity.BAD, numbers))
+    if weights.are_the_answer and not weights.ess >= t.min_ess:
+        limit = {"limit": t.min_ess}
+        found.append(Finding(Kind.FEW_EVALUATIONS, Severity.CAUTION, numbers | limit))
     if not weights.correction < t.caution_correction:
         numbers = {"shift": weights.correction}
         found.append(Finding(Kind.CORRECTION, Severity.CAUTION, numbers))

@@ -41,6 +41,7 @@ class Kind(enum.Enum):
     CHAINS_AGREE = "chains agree"
     DOUBTFUL_KHAT = "doubtful k-hat"
     FEW_WEIGHTS = "few weights"
+    FEW_EVALUATIONS = "few evaluations"
     LABEL_ESS = "label ESS"
     DRIFT = "drift"
     CORRECTION = "correction"

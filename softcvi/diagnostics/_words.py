@@ -41,6 +41,10 @@ _REASONS: dict[Kind, Callable[[Numbers], str]] = {
         f"effective sample size of {n['ess']:.0f}"
     ),
     Kind.FEW_WEIGHTS: lambda n: f"only {n['share']:.1%} of the draws carry weight",
+    Kind.FEW_EVALUATIONS: lambda n: (
+        f"the evaluations have an effective sample size of {n['ess']:.0f}, below "
+        f"{n['limit']:.0f}"
+    ),
     Kind.LABEL_ESS: lambda n: (
         f"label ESS {n['label_ess']:.2f} of {n['num_particles']:.0f}: one label takes "
         "all the weight"
@@ -153,6 +157,7 @@ _REMEDIES: dict[Kind, str] = {
     Kind.DOUBTFUL_KHAT: _RICHER,
     Kind.UNCONFIRMED: _RICHER,
     Kind.FEW_WEIGHTS: _RICHER,
+    Kind.FEW_EVALUATIONS: "Ask for more points.",
     Kind.CHAIN_SHIFT: _RICHER,
     Kind.CHAIN_SPREAD: _RICHER,
     Kind.ESCAPED: _RICHER,

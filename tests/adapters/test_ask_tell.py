@@ -212,3 +212,15 @@ def test_an_epidemic_in_600_evaluations_from_a_wide_start():
     np.testing.assert_allclose((draws.mean(0) - mean) / sd, 0.0, atol=0.5)
     np.testing.assert_allclose(draws.std(0) / sd, 1.0, atol=0.35)
     assert session.verdict.level != "not trusted"
+
+
+def test_few_evaluations_are_not_trusted_however_even_their_weights():
+    guide = softcvi.guides.mean_field(jnp.zeros(2))
+    session = AskTellSession(jax.random.key(0), guide, budget=1_000, steps=10)
+    trusted = []
+    while session.remaining:
+        points = session.ask(200)
+        session.tell(-0.5 * np.sum(points**2, axis=1))  # the guide itself
+        trusted.append((session.importance().ess >= 400, session.verdict.trusted))
+    assert [enough for enough, _ in trusted] == [said for _, said in trusted]
+    assert [said for _, said in trusted] == [False, False, True, True, True]
