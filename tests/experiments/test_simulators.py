@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from softcvi_experiments import simulators
-from softcvi_experiments.store import Records
+
+from softcvi.sweeps import RecordStore
 
 
 def test_the_reference_finds_a_posterior_that_is_known():
@@ -42,6 +43,6 @@ def test_ask_and_tell_ends_with_what_it_trusts():
 
 def test_the_page_is_that_of_its_records():
     folder = Path(__file__).parents[2] / "results" / "simulators"
-    records = Records(folder).latest("simulator", "method", "seed")
+    records = RecordStore(folder).latest("simulator", "method", "seed")
     assert {r["method"] for r in records} >= {"ask and tell", "SMC"}
     assert (folder / "simulators.md").read_text() == simulators.page(records)

@@ -4,13 +4,14 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from softcvi.sweeps import RecordStore
 from softcvi_experiments.simulators._methods import METHODS
 from softcvi_experiments.simulators._models import SIMULATORS
 from softcvi_experiments.simulators._reference import moments
-from softcvi_experiments.store import Record, Records
 from softcvi_experiments.tables import markdown_table
 
 IDENTITY = ("simulator", "method", "seed")
@@ -105,7 +106,7 @@ def record(
         >>> list(simulators.record([], pathlib.Path(tempfile.mkdtemp()), methods=[]))
         []
     """
-    records, methods = Records(out), tuple(methods)
+    records, methods = RecordStore(out), tuple(methods)
     for simulator in simulators:
         for method in methods:
             for seed in range(seeds):
@@ -116,7 +117,7 @@ def record(
                     yield made
 
 
-def page(records: list[Record]) -> str:
+def page(records: list[dict[str, Any]]) -> str:
     """A table with a row for each record.
 
     Args:
@@ -161,5 +162,5 @@ def write_page(folder: Path) -> Path:
         'simulators.md'
     """
     path = folder / PAGE
-    path.write_text(page(Records(folder).latest(*IDENTITY)))
+    path.write_text(page(RecordStore(folder).latest(*IDENTITY)))
     return path
