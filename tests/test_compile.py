@@ -1,5 +1,7 @@
 """Workarounds for the compiler: answers agree with all of them on and off."""
 
+import threading
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,12 +11,15 @@ import pytest
 import softcvi
 from softcvi import guides
 from softcvi._compile import (
+    _ahead,
     as_array,
     host_fold_in,
     host_key,
     host_split,
     is_plain,
     plain_compilation,
+    rarely_run,
+    rehearse,
 )
 
 SMALL = {"layers": 1, "width": 4, "knots": 2}
@@ -86,3 +91,78 @@ def test_arrays_made_on_the_host_are_those_of_jax(dtype):
             ours, theirs = as_array([1, 2], dtype), jnp.asarray([1, 2], dtype)
         assert ours.dtype == theirs.dtype
         np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.fixture
+def compilations():
+    """Names of the programs that were compiled, and the threads that did it."""
+    heard = []
+
+    def listen(event, seconds, **facts):
+        if event == "/jax/core/compile/backend_compile_duration":
+            heard.append((facts.get("fun_name"), threading.current_thread().name))
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    yield heard
+    jax.monitoring.unregister_event_duration_listener(listen)
+
+
+@pytest.mark.parametrize("double", [False, True])
+def test_what_was_rehearsed_is_not_compiled_again(double, compilations, monkeypatch):
+    monkeypatch.setattr(_ahead, "_cores", lambda: 2)
+
+    @rarely_run
+    def squared(x):
+        return {"a": x**2, "b": jnp.sum(x) > 0}
+
+    @rarely_run
+    def after(found):
+        return found["a"] + 1.0
+
+    def both(x):
+        return after(squared(x))
+
+    with jax.enable_x64(double):
+        x = as_array([1.0, 2.0])
+        compilations.clear()
+        rehearse(both, x)
+        answer = both(x)
+        rehearse(both, x)  # nothing more to do
+    np.testing.assert_array_equal(answer, [2.0, 5.0])
+    names = [name for name, _ in compilations]
+    assert sorted(n for n in names if "after" in n or "squared" in n) == [
+        "jit(after)",
+        "jit(squared)",
+    ]
+    assert all(thread.startswith("softcvi-compile") for name, thread in compilations)
+
+
+def test_rehearsals_have_no_say(monkeypatch):
+    monkeypatch.setattr(_ahead, "_cores", lambda: 2)
+    calls = []
+
+    def fails(x):
+        calls.append(x)
+        raise ValueError("made-up numbers")
+
+    rehearse(fails, 1.0)
+    assert calls == [1.0]
+    with plain_compilation():
+        rehearse(fails, np.zeros(3))
+    monkeypatch.setattr(_ahead, "_cores", lambda: 1)
+    rehearse(fails, np.zeros(4))
+    assert calls == [1.0]
+
+
+def test_a_fit_compiles_nothing_after_its_rehearsal(compilations, monkeypatch):
+    monkeypatch.setattr(_ahead, "_cores", lambda: 2)
+    target = softcvi.DensityTarget(
+        lambda x: -0.5 * jnp.sum((x - 2.0) ** 2), np.zeros(3, np.float32)
+    )
+    result = softcvi.fit(jax.random.key(1), target, steps=50, progress=False)
+    assert result.verdict.trusted
+    ahead = [n for n, thread in compilations if thread.startswith("softcvi-compile")]
+    names = [name for name, _ in compilations]
+    needed = {"jit(advance_one)", "jit(_weigh)", "jit(advance)", "jit(_along)"}
+    assert needed <= set(ahead)
+    assert all(names.count(name) == 1 for name in needed - {"jit(_along)"})

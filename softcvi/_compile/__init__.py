@@ -7,6 +7,8 @@ computes beyond rounding. ``SOFTCVI_PLAIN_COMPILE=1`` in the environment, or the
 - ``rarely_run``: XLA's last passes take longer than they save in a program that runs
   once. Used for draws, weights, starts and checks. CPU, jax 0.9.2. Without the newer
   emitters of fusions a whole cold fit takes 10 to 20 % less CPU time. CPU, jax 0.9.2.
+- ``rehearse``: programs that are needed soon are compiled on other threads while the
+  next ones are traced. CPU, jax 0.9.2.
 - ``on_device``: the host launches every step of a loop and asks whether there is
   another; on a GPU a loop of small steps becomes one graph. H200, jax 0.9.2.
 - ``computed_once``: XLA's CPU computes draws and densities anew for every use. Linear
@@ -34,6 +36,7 @@ Choices of arithmetic are no workarounds and stay where they are: Bailey's form 
 Student's t, splines that pick a bin by a mask, one flat vector of parameters.
 """
 
+from softcvi._compile._ahead import rehearse
 from softcvi._compile._generator import fused
 from softcvi._compile._host import as_array, host_fold_in, host_key, host_split
 from softcvi._compile._programs import (
@@ -67,5 +70,6 @@ __all__ = [
     "on_device",
     "plain_compilation",
     "rarely_run",
+    "rehearse",
     "traced_once",
 ]

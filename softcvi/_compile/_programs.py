@@ -7,6 +7,7 @@ from typing import ParamSpec, TypeVar
 import equinox as eqx
 import jax
 
+from softcvi._compile._ahead import Waiting
 from softcvi._compile._switch import is_plain, plain_twin
 
 Options = dict[str, str | int | bool]
@@ -56,7 +57,7 @@ def rarely_run(function: Callable, effort: int = 1) -> Callable:
         options = _quick_options() | {"xla_backend_optimization_level": effort}
         return eqx.filter_jit(function, compiler_options=options)
 
-    plain = plain_twin(function)
+    plain, waiting = plain_twin(function), Waiting()
 
     @functools.wraps(function)
     @full_precision
@@ -66,7 +67,7 @@ def rarely_run(function: Callable, effort: int = 1) -> Callable:
         leaves = jax.tree_util.tree_leaves(args)
         # Options belong to whole programs: JAX refuses them for a part of one.
         traced = any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
-        return function(*args) if traced else compiled()(*args)
+        return function(*args) if traced else waiting.call(compiled(), *args)
 
     return call
 
@@ -101,12 +102,12 @@ def on_device(function: Callable) -> Callable:
         # Only now: asking for the backend starts it, which importing must not do.
         return eqx.filter_jit(function, compiler_options=_options())
 
-    plain = plain_twin(function)
+    plain, waiting = plain_twin(function), Waiting()
 
     @functools.wraps(function)
     @full_precision
     def call(*args):
-        return plain(*args) if is_plain() else compiled()(*args)
+        return plain(*args) if is_plain() else waiting.call(compiled(), *args)
 
     return call
 

@@ -3,16 +3,31 @@
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from softcvi._compile import host_split
+from softcvi._compile import host_key, host_split, rehearse
 from softcvi.diagnostics._evidence import Evidence, WeightEvidence
 from softcvi.diagnostics._fresh import fresh_importance
 from softcvi.diagnostics._improper import improper_directions
 from softcvi.diagnostics._precision import rounding_at
 from softcvi.diagnostics._short_chains import short_chains, vectors_of
+from softcvi.guides import AbstractGuide
 from softcvi.posterior import ImportanceSample, Posterior
+from softcvi.targets import AbstractTarget
 
 # Draws that are enough to look along lines from.
 _FEW = 1000
+
+
+def prepare_examination(posterior: Posterior) -> None:
+    """Begin to compile what ``examine`` will need for such a posterior.
+
+    Args:
+        posterior: One of the same shapes.
+    """
+    rehearse(_examined, posterior.guide, posterior.target)
+
+
+def _examined(guide: AbstractGuide, target: AbstractTarget) -> None:
+    examine(host_key(0), Posterior(guide, target))
 
 
 def examine(

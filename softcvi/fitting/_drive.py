@@ -87,6 +87,7 @@ def drive(
     *,
     evaluations_per_step: int,
     refuse: Callable[[], str],
+    prepare: Callable[[], None],
 ) -> Outcome:
     """Run a compiled loop in chunks of about a quarter of a second.
 
@@ -100,12 +101,14 @@ def drive(
         host: Stopping rule, reporter and checkpoint.
         evaluations_per_step: Evaluations of the log density in a step.
         refuse: Explains why no step at the start could be used.
+        prepare: Begins to compile what is needed later.
     """
     loop = _Loop(advance, state, run, host, evaluations_per_step)
     status, message, error, abandoned = "finished", "all steps done", None, False
     host.reporter.begin(host.description, loop.total)
     try:
         with loop.interruptible:
+            prepare()
             loop.compile()
             reason = loop.reason_to_stop() if host.seconds else None
             while loop.step < loop.total and reason is None:

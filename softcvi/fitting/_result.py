@@ -22,6 +22,7 @@ from softcvi.diagnostics import (
     settled_drift,
     summarise,
 )
+from softcvi.diagnostics._examine import prepare_examination
 from softcvi.fitting._compare import flat_vectors, missed_mass, quality_of
 from softcvi.fitting._failure import CallbackFailure, callback_failures
 from softcvi.fitting._history import History
@@ -127,6 +128,8 @@ class FitResult:
     @functools.cached_property
     def evidence(self) -> Evidence:
         """What the verdict is made from."""
+        if self.has_weights:
+            prepare_examination(self.posterior)
         sample = self.importance if self.has_weights else None
         found = examine(host_key(_CHECK_SEED), self.posterior, sample)
         return dataclasses.replace(

@@ -4,9 +4,11 @@ import dataclasses
 from typing import Any
 
 import jax
+import numpy as np
 from jaxtyping import Array, Shaped
 
-from softcvi._compile import host_key
+from softcvi._compile import as_array, host_key, rehearse
+from softcvi.diagnostics._examine import prepare_examination
 from softcvi.fitting._checks import explain_nothing_usable
 from softcvi.fitting._compare import is_worse, quality_of
 from softcvi.fitting._devices import Devices
@@ -99,6 +101,7 @@ def train(
         plan.host,
         evaluations_per_step=objective.num_evaluations,
         refuse=refuse,
+        prepare=lambda: _prepare(first, run) if batch is None else None,
     )
     if batch is None:
         return [_result(outcome, first, outcome.state, run, CHECK_DRAWS)]
@@ -112,6 +115,17 @@ def train(
         )
         for i in range(batch.runs)
     ]
+
+
+def _prepare(first: LoopState, run: Run) -> None:
+    """Begin to compile the loop, and what the verdict needs after it."""
+    rehearse(_begin, first, run)
+    prepare_examination(Posterior(*run.unpack(first.params)))
+
+
+def _begin(state: LoopState, run: Run) -> None:
+    none = as_array(0, np.int32)
+    advance_one(state, none, none, run)
 
 
 def _advance_one(run: Run) -> Advance:

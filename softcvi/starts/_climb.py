@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from softcvi._compile import as_array, rarely_run
+from softcvi._compile import as_array, rarely_run, rehearse
 from softcvi.starts._double import Density, double_precision
 from softcvi.starts._modes import Ends
 from softcvi.starts._newton import LocalNormal, newton_paths
@@ -17,6 +17,16 @@ from softcvi.starts._terms import ascend_terms, choices, terms_of
 
 # Terms of a sum that are climbed one by one.
 _TERMS = 128
+
+
+def prepare_climbs(density: Density, batch: int) -> None:
+    """Begin to compile what a search needs first, while it looks for where to begin.
+
+    Args:
+        density: The density.
+        batch: Number of paths at once.
+    """
+    rehearse(climb, density, np.zeros((batch, density.target.structure.size)))
 
 
 def climb(density: Density, starts: Float[np.ndarray, "b d"], count: int = 1) -> Ends:

@@ -10,7 +10,7 @@ from jaxtyping import Float, PRNGKeyArray
 from softcvi.diagnostics import BroadMoments
 from softcvi.starts._base import Moments, SearchEvidence
 from softcvi.starts._budget import PATHS_OF_MANY, Budget
-from softcvi.starts._climb import climb, climb_terms, heights_between
+from softcvi.starts._climb import climb, climb_terms, heights_between, prepare_climbs
 from softcvi.starts._double import Density
 from softcvi.starts._images import images
 from softcvi.starts._importance import Fitted, adapt, worth_keeping
@@ -74,8 +74,7 @@ class Search:
         scales: tuple[float, ...],
         gap: float = GAP,
     ):
-        self.rng, self.key = numpy_generator(key), key
-        self.density = density
+        self.rng, self.key, self.density = numpy_generator(key), key, density
         self.log_density = Evaluator(density, _POINTS)
         self.scales, self.gap = scales, gap
         self.dim = density.target.structure.size
@@ -95,6 +94,7 @@ class Search:
 
     def run(self) -> tuple[tuple[Moments, ...], SearchEvidence]:
         fitted = None
+        prepare_climbs(self.density, _BATCH)
         self._ascend_terms()
         for looks in range(_LOOKS + 1):
             while not self._is_enough():

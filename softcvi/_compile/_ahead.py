@@ -1,0 +1,131 @@
+"""Compile what will be called soon, on other threads.
+
+Tracing holds Python's lock, XLA's compiler does not. In a rehearsal each program is
+traced and handed to a thread; what it would return is made up, so that the code between
+programs goes on to the next. The real call then finds its program compiled.
+"""
+
+import collections
+import concurrent.futures
+import contextlib
+import contextvars
+import functools
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+from softcvi._compile._switch import is_plain
+
+_REHEARSING: contextvars.ContextVar[bool] = contextvars.ContextVar(
+    "rehearsing", default=False
+)
+_MOST_THREADS = 4
+_MOST_REMEMBERED = 64
+# Size of made-up numbers: even as log weights, not flat as curvatures.
+_SMALL = 0.3
+
+
+class Waiting:
+    """The compilations of one function that have begun and were not yet waited for.
+
+    Example:
+        >>> Waiting().call(lambda x: x + 1, 1)
+        2
+    """
+
+    def __init__(self) -> None:
+        self._futures: list[concurrent.futures.Future] = []
+
+    def call(self, program: Any, *args: Any) -> Any:
+        """Call a program; in a rehearsal, begin to compile it.
+
+        Args:
+            program: From ``eqx.filter_jit``.
+            *args: Its arguments.
+        """
+        if _REHEARSING.get():
+            lowered = program.lower(*args)
+            self._futures.append(_threads().submit(lowered.compile))
+            return _made_up(lowered)
+        # Without their result: what fails there fails again here, where it is seen.
+        while self._futures:
+            self._futures.pop().exception()
+        return program(*args)
+
+
+def rehearse(function: Callable, *args: PyTree) -> None:
+    """Begin to compile the programs that a call with these arguments needs.
+
+    Nothing is computed. What the function does between programs is done with made-up
+    numbers, so it must have no effects; whatever goes wrong there ends the rehearsal.
+
+    Args:
+        function: Calls programs of this package.
+        *args: Pytrees; the same shapes are rehearsed once.
+
+    Example:
+        >>> rehearse(lambda x: x, 1.0)
+    """
+    if is_plain() or _REHEARSING.get() or _cores() < 2 or _is_known(function, args):
+        return
+    with _rehearsing(), contextlib.suppress(Exception):
+        function(*args)
+
+
+@contextlib.contextmanager
+def _rehearsing() -> Iterator[None]:
+    token = _REHEARSING.set(True)
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        _REHEARSING.reset(token)
+
+
+_KNOWN: collections.OrderedDict[Any, None] = collections.OrderedDict()
+
+
+def _is_known(function: Callable, args: PyTree) -> bool:
+    """Whether it was rehearsed before with such arguments."""
+    leaves, treedef = jax.tree_util.tree_flatten(args)
+    shapes = tuple(
+        (np.shape(leaf), str(getattr(leaf, "dtype", type(leaf)))) for leaf in leaves
+    )
+    identity = function, treedef, shapes, jax.config.jax_enable_x64
+    is_known = identity in _KNOWN
+    _KNOWN[identity] = None
+    while len(_KNOWN) > _MOST_REMEMBERED:
+        _KNOWN.popitem(last=False)
+    return is_known
+
+
+def _made_up(lowered: Any) -> Any:
+    """Small numbers in the shapes of a program's results."""
+    rng = np.random.default_rng(0)
+
+    def array(info: Any) -> jax.Array:
+        values = _SMALL * rng.normal(size=info.shape)
+        return jnp.asarray(np.asarray(values, np.dtype(info.dtype)))
+
+    made = jax.tree_util.tree_map(array, lowered.lowered.out_info)
+    return lowered.postprocess(made)
+
+
+@functools.cache
+def _threads() -> concurrent.futures.ThreadPoolExecutor:
+    return concurrent.futures.ThreadPoolExecutor(
+        min(_cores(), _MOST_THREADS), thread_name_prefix="softcvi-compile"
+    )
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
