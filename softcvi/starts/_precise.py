@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Scalar
 
+from softcvi._compile import host_key
 from softcvi.diagnostics import THRESHOLDS
 from softcvi.diagnostics._precision import rounding_at
 from softcvi.starts._base import StartReport
@@ -152,6 +153,6 @@ def _can_be_widened(target: AbstractTarget) -> bool:
         and target.structure.is_continuous
         and not target.amortised
         and not target.local_sites
-        and target.draw_data(jax.random.key(0)) is None
+        and target.draw_data(host_key(0)) is None
         and not any(jax.tree_util.tree_leaves(target.trainable()))
     )
