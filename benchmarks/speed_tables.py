@@ -183,6 +183,9 @@ def _peers() -> str:
 
 
 def _cold() -> str:
+    page = _RECORDS / "cold" / "cold.md"
+    if page.is_file():
+        return page.read_text(encoding="utf-8").strip()
     records = _parts("two-cores/peers.json")["trusted"]
     ways = dict.fromkeys(record["label"] for record in records)
     found = {(record["task"], record["label"]): record for record in records}
