@@ -10,6 +10,7 @@ import concurrent.futures
 import contextlib
 import contextvars
 import functools
+import math
 import os
 import warnings
 from collections.abc import Callable, Iterator
@@ -26,7 +27,10 @@ _REHEARSING: contextvars.ContextVar[bool] = contextvars.ContextVar(
     "rehearsing", default=False
 )
 _MOST_THREADS = 4
-_MOST_REMEMBERED = 64
+_MOST_REMEMBERED = 16
+# Results with more numbers are not made up: those of large models take longer to make
+# than their programs to compile.
+_MOST_NUMBERS = 1_000_000
 # Size of made-up numbers: even as log weights, not flat as curvatures.
 _SMALL = 0.3
 
@@ -40,7 +44,7 @@ class Waiting:
     """
 
     def __init__(self) -> None:
-        self._futures: list[concurrent.futures.Future] = []
+        self._begun: dict[Any, tuple[concurrent.futures.Future, Any]] = {}
 
     def call(self, program: Any, *args: Any) -> Any:
         """Call a program; in a rehearsal, begin to compile it.
@@ -50,12 +54,16 @@ class Waiting:
             *args: Its arguments.
         """
         if _REHEARSING.get():
-            lowered = program.lower(*args)
-            self._futures.append(_threads().submit(lowered.compile))
-            return _made_up(lowered)
+            shapes = _shapes(args)
+            if shapes not in self._begun:
+                lowered = program.lower(*args)
+                future = _threads().submit(lowered.compile)
+                self._begun[shapes] = future, _made_up(lowered)
+            return self._begun[shapes][1]
         # Without their result: what fails there fails again here, where it is seen.
-        while self._futures:
-            self._futures.pop().exception()
+        begun, self._begun = self._begun, {}
+        for future, _ in begun.values():
+            future.exception()
         return program(*args)
 
 
@@ -94,11 +102,7 @@ _KNOWN: collections.OrderedDict[Any, None] = collections.OrderedDict()
 
 def _is_known(function: Callable, args: PyTree) -> bool:
     """Whether it was rehearsed before with such arguments."""
-    leaves, treedef = jax.tree_util.tree_flatten(args)
-    shapes = tuple(
-        (np.shape(leaf), str(getattr(leaf, "dtype", type(leaf)))) for leaf in leaves
-    )
-    identity = function, treedef, shapes, jax.config.jax_enable_x64
+    identity = function, _shapes(args)
     is_known = identity in _KNOWN
     _KNOWN[identity] = None
     while len(_KNOWN) > _MOST_REMEMBERED:
@@ -106,11 +110,22 @@ def _is_known(function: Callable, args: PyTree) -> bool:
     return is_known
 
 
+def _shapes(args: PyTree) -> Any:
+    """What tells the programs of a function apart."""
+    leaves, treedef = jax.tree_util.tree_flatten(args)
+    arrays = tuple(
+        (np.shape(leaf), str(getattr(leaf, "dtype", type(leaf)))) for leaf in leaves
+    )
+    return treedef, arrays, jax.config.jax_enable_x64
+
+
 def _made_up(lowered: Any) -> Any:
     """Small numbers in the shapes of a program's results."""
     rng = np.random.default_rng(0)
 
     def array(info: Any) -> jax.Array:
+        if math.prod(info.shape) > _MOST_NUMBERS:
+            raise ValueError("too many numbers to make up")
         values = _SMALL * rng.normal(size=info.shape)
         return jnp.asarray(np.asarray(values, np.dtype(info.dtype)))
 
@@ -123,6 +138,10 @@ def _threads() -> concurrent.futures.ThreadPoolExecutor:
     return concurrent.futures.ThreadPoolExecutor(
         min(_cores(), _MOST_THREADS), thread_name_prefix="softcvi-compile"
     )
+
+
+if hasattr(os, "register_at_fork"):  # threads do not live on in a forked process
+    os.register_at_fork(after_in_child=_threads.cache_clear)
 
 
 def _cores() -> int:
