@@ -66,24 +66,6 @@ def write_text(path: str | os.PathLike, text: str) -> None:
         handle.write(text.encode())
 
 
-@contextlib.contextmanager
-def draft_of(path: Path) -> Iterator[Path]:
-    """A path to write to by name, for libraries that take no open file.
-
-    Args:
-        path: The file that the draft replaces at the end. Only one process at a time
-            may write to it.
-    """
-    remove_abandoned(path)
-    draft = path.with_name(f"{path.name}.{uuid.uuid4().hex}{UNFINISHED}")
-    try:
-        yield draft
-        os.replace(draft, path)
-    finally:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
-
-
 def _open_new(path: Path) -> tuple[IO[bytes], Path]:
     """A new file beside the path, held by this process."""
     while True:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import softcvi
-from softcvi._atomic import draft_of, remove_abandoned
+from softcvi._atomic import atomic_write, remove_abandoned
 from softcvi.cli._errors import CommandError
 from softcvi.report import FitView, save_fit, write_report
 
@@ -111,9 +111,10 @@ def write_all(
     posterior: softcvi.Posterior = answer.posterior
 
     def save_netcdf(path: Path) -> None:
-        tree = posterior.to_arviz(draws=draws)
-        with draft_of(path) as draft:
-            tree.to_netcdf(draft)
+        # In memory first: HDF5 ends the process (SIGSEGV) where the disk is full.
+        content = posterior.to_arviz(draws=draws).to_netcdf()
+        with atomic_write(path) as handle:
+            handle.write(content)
 
     writers: dict[str, Callable[[Path], Any]] = {
         POSTERIOR: lambda path: posterior.save(path, seed=seed),
