@@ -28,7 +28,7 @@ def main() -> None:
         facts = item["metadata"]
         name = re.sub(r"[-_.]+", "-", facts["name"]).lower()
         checksum = item["download_info"]["archive_info"]["hashes"]["sha256"]
-        lines.append(f"{name}=={facts['version']} --hash=sha256:{checksum}\\n")
+        lines.append(f"{name}=={facts['version']} --hash=sha256:{checksum}\n")
     old = _OUT.read_text(encoding="utf-8").splitlines(keepends=True)
     head = [line for line in old if line.startswith("#")]
     _OUT.write_text("".join([*head, *sorted(lines)]), encoding="utf-8")

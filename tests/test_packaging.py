@@ -75,7 +75,7 @@ def module_of(path: Path) -> str:
 
 
 def is_below_all(module: str) -> bool:
-    return module.split(".")[1:2] in (["_compile"], ["_atomic"])
+    return module.split(".")[1:2] in (["_compile"], ["_atomic"], ["_private_folder"])
 
 
 def layer_of(module: str) -> str | None:

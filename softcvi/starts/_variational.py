@@ -11,7 +11,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Array, Float
 
 from softcvi._compile import rarely_run
@@ -62,6 +61,8 @@ def independent_normal(
 def _ascend(
     start: Float[Array, " d"], steps: Array, density: Density
 ) -> tuple[Float[Array, " d"], Float[Array, " d"]]:
+    import optax  # where it is used, for a quick start
+
     def gradients(parameters, key):
         mean, log_scale = parameters
         half = jax.random.normal(key, (_PAIRS, start.size), start.dtype)
