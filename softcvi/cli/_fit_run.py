@@ -15,18 +15,17 @@ from softcvi.cli._fit_files import (
     CHECKPOINT,
     FILES,
     check_empty_or_meant,
+    check_same,
     check_writable,
     clear_folder,
     fingerprints,
     is_finished,
     write_all,
 )
-from softcvi.cli._fit_record import check_same
 from softcvi.cli._fit_reference import matched_reference
 from softcvi.cli._folder import hold_folder, refuse_links
 from softcvi.cli._model_error import model_error
 from softcvi.cli._model_file import ModelFile, exited, load_target
-from softcvi.cli._observed import is_prior
 from softcvi.cli._progress import make_reporter
 from softcvi.cli._terminal import say
 from softcvi.report import FitView, as_json
@@ -122,7 +121,7 @@ def _answer(file: ModelFile, method: Method, output: Output) -> tuple[Any, Any]:
     draws = None if output.reference is None else read_draws(output.reference)
     objective = _OBJECTIVES[method.objective](method)
     target = load_target(file.path, file.name, data, method.kind, file.source)
-    if not output.quiet and is_prior(target):
+    if not output.quiet and _is_prior(target):
         print(
             f"note: {file} observes nothing with these data; the answer is the prior",
             file=sys.stderr,
@@ -201,3 +200,13 @@ def _fit(
         checkpoint=checkpoint if method.starts == 1 or guide is None else None,
         throw=False,
     )
+
+
+def _is_prior(target: AbstractTarget) -> bool:
+    """Whether a NumPyro model observes nothing, so that its posterior is its prior."""
+    from softcvi.adapters.numpyro._target import NumPyroTarget
+
+    if not isinstance(target, NumPyroTarget) or target.observed:
+        return False
+    # A `factor` is no data, but it is a likelihood all the same.
+    return not target.has_factor
