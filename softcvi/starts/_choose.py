@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -120,7 +121,7 @@ def suggest(key: PRNGKeyArray, report: StartReport) -> tuple[Suggestion, ...]:
     if not report.modes:
         return (_without_moments(target),)
     if len(report.modes) > 1:
-        return (_for_modes(target, report.modes),)
+        return _for_modes(target, report.modes)
     return _for_one_mode(key, target, report.modes[0])
 
 
@@ -135,23 +136,36 @@ def _without_moments(target: AbstractTarget) -> Suggestion:
     return Suggestion("low-rank normal", words, lambda: low_rank(target))
 
 
-def _for_modes(target: AbstractTarget, modes: tuple[Moments, ...]) -> Suggestion:
-    """A mixture that begins with the weights that the evidence gives."""
-    objective = None
-    kind, make = "Student's t", _whitened_t
-    if all(looks_normal(mode) for mode in modes):
-        kind, make = "normals", _whitened_normal
-    if target.structure.size > _FULL_RANK_DIM:
-        kind, make, objective = "whitened normals", _normal_of_many, _blocked()
+def _for_modes(
+    target: AbstractTarget, modes: tuple[Moments, ...]
+) -> tuple[Suggestion, ...]:
+    """Mixtures that begin with the weights that the evidence gives.
+
+    Of dozens of modes each has few draws to tell its tails by, and some seem heavy by
+    chance. Where most of the mass looks normal, normals are tried before t.
+    """
     evidence = np.array([mode.log_evidence or 0.0 for mode in modes])
     dtype = jnp.result_type(*target.structure.dtypes)
 
-    def mixture() -> MixtureGuide:
-        logits = as_array(evidence - np.max(evidence), dtype)
-        return MixtureGuide([make(target, mode) for mode in modes], logits)
+    def suggestion(kind: str, make: Callable, **options: Any) -> Suggestion:
+        def mixture() -> MixtureGuide:
+            logits = as_array(evidence - np.max(evidence), dtype)
+            return MixtureGuide([make(target, mode) for mode in modes], logits)
 
-    name = f"mixture of {len(modes)} {kind}"
-    return Suggestion(name, "separate modes", mixture, objective)
+        name = f"mixture of {len(modes)} {kind}"
+        return Suggestion(name, "separate modes", mixture, **options)
+
+    if target.structure.size > _FULL_RANK_DIM:
+        whitened_normals = "whitened normals", _normal_of_many
+        return (suggestion(*whitened_normals, objective=_blocked()),)
+    normals = suggestion("normals", _whitened_normal, may_fit_already=True)
+    students = suggestion("Student's t", _whitened_t)
+    is_normal = np.array([looks_normal(mode) for mode in modes])
+    if np.all(is_normal):
+        return (normals,)
+    mass = np.exp(evidence - np.max(evidence))
+    is_mostly = mass @ is_normal > 0.5 * np.sum(mass)
+    return (normals, students) if is_mostly else (students,)
 
 
 def _for_one_mode(

@@ -59,8 +59,9 @@ _POOR, _POPULATION = 0.003, 1000
 # Share of the mass outside what is known, or of the variance of a parameter, for which
 # a part is added.
 _WORTH_A_PART, _WORTH_A_WIDE_PART = 0.02, 0.1
-# Gain of log evidence below which the simpler description is kept.
-_SMALL_GAIN = 0.02
+# Gain of log evidence below which the simpler description is kept, unless it gains so
+# much of the share of effective draws and there are several places.
+_SMALL_GAIN, _MORE_EVEN = 0.02, 0.1
 
 
 class Search:
@@ -107,10 +108,10 @@ class Search:
             look = self._look(fitted)
             if not len(look.suspects):
                 break
-            before = len(self.ends.means)
+            known = len(self.ends.means)
             if looks < _LOOKS:
                 self._ascend(np.resize(look.suspects, (_BATCH, self.dim)))
-            if len(self.ends.means) == before:
+            if len(self.ends.means) == known:
                 fitted = self._with_wider_part(fitted, look)
                 break
         if fitted is not None and fitted.ess_share < self.explained:
@@ -126,14 +127,12 @@ class Search:
         """Climb from images of places and from what lines meet; whether that is new."""
         assert self.ends is not None
         before, structure = self.ends.num_places, self.density.target.structure
-        found = images(self.rng, self.log_density, self.ends, structure, _BATCH)
+        rng, scanned = self.rng, self.budget.scanned
+        found = images(rng, self.log_density, self.ends, structure, _BATCH)
         self._ascend_suspects(found)
-        self._ascend_suspects(
-            suspects_on_rays(
-                self.rng, self.log_density, self.ends, self.budget.scanned, _BATCH
-            )
-        )
-        self.num_rays += num_rays(self.budget.scanned)
+        found = suspects_on_rays(rng, self.log_density, self.ends, scanned, _BATCH)
+        self._ascend_suspects(found)
+        self.num_rays += num_rays(scanned)
         return self.ends.num_places > before
 
     def _ascend_suspects(self, suspects: Float[np.ndarray, "m d"]) -> None:
@@ -194,12 +193,13 @@ class Search:
     def _is_better(self, more: Fitted, less: Fitted) -> bool:
         """Whether a mixture of more parts explains the posterior, the other does not.
 
-        Parts that only come closer to what is bent are not worth having: a flow does
-        that.
+        Parts that only come closer to what is bent are not worth having where there is
+        one place: a flow does that. Among several, overlapping ones are told apart.
         """
-        return more.ess_share > self.explained and (
-            less.ess_share < self.explained or more.score > less.score + _SMALL_GAIN
-        )
+        gain = more.ess_share - less.ess_share if len(less.modes) > 1 else 0.0
+        is_better = more.score > less.score + _SMALL_GAIN or gain > _MORE_EVEN
+        is_better = is_better or less.ess_share < self.explained
+        return is_better and more.ess_share > self.explained
 
     def _next_starts(self) -> Float[np.ndarray, "b d"]:
         turn, n = self.num_starts // _BATCH, candidates(_BATCH)
@@ -263,8 +263,8 @@ class Search:
     def _joined(self, best: Fitted) -> Fitted:
         """Places that a ridge connects as one, and bent ones as wide as their ends."""
         assert self.ends is not None
-        if self.ends.num_places > 1:
-            before = self.ends.num_places
+        before = self.ends.num_places
+        if before > 1:
             heights = functools.partial(heights_between, self.density)
             most = max(_BATCH, int(self.budget.ridges / ridge_cost(self.cost)))
             self.ends = join_by_ridges(self.ends, heights, _BATCH, most)

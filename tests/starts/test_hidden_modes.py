@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from softcvi import DensityTarget
-from softcvi.starts import Explore
+from softcvi.starts import Explore, Moments, StartReport, suggest
 from softcvi.starts._images import _symmetries
 from softcvi.starts._modes import Ends, thinned
 from softcvi.starts._rays import narrowest_met, num_rays, suspects_on_rays
@@ -193,3 +193,26 @@ def test_a_normal_is_no_wider_than_the_block_it_is_in():
     wide, narrow = np.sqrt(found.covariances[:, 0, 0])
     assert 0.1 < wide < 1.5
     assert narrow == pytest.approx(0.2)
+
+
+def modes_of(departures):
+    return tuple(
+        Moments(np.zeros(2), np.eye(2), 0.1, 0.9, 0.0, departure)
+        for departure in departures
+    )
+
+
+@pytest.mark.parametrize(
+    ("departures", "kinds"),
+    [
+        ([0.1, 0.2, 0.3], ["normals"]),
+        ([0.1, 0.2, 0.9], ["normals", "Student's t"]),
+        ([0.1, 0.8, 0.9], ["Student's t"]),
+    ],
+)
+def test_normals_are_tried_first_where_most_of_the_mass_looks_normal(departures, kinds):
+    target = DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+    found = suggest(KEY, StartReport(target, modes_of(departures)))
+    assert [suggestion.name for suggestion in found] == [
+        f"mixture of 3 {kind}" for kind in kinds
+    ]
