@@ -11,6 +11,7 @@ from softcvi.cli import main
 
 REPORT = {
     "phases": {"import": 2.0, "trace": 0.5, "lower": 0.25, "compile": 1.0},
+    "jax": 1.75,
     "programs": 20,
     "cpu": 6.0,
     "seconds_wall": 5.0,

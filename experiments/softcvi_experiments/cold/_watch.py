@@ -17,7 +17,7 @@ class Watch:
         >>> watch = Watch(0.0)
         >>> watch.setup(1.5)
         >>> sorted(watch.report())
-        ['cpu', 'phases', 'programs', 'seconds_setup']
+        ['cpu', 'jax', 'phases', 'programs', 'seconds_setup']
     """
 
     def __init__(self, began: float) -> None:
@@ -44,11 +44,12 @@ class Watch:
             spans.clear()
 
     def report(self) -> dict:
-        """Seconds by phase, number of programs, seconds of all cores."""
+        """Seconds by phase and of JAX's phases together, programs, CPU seconds."""
         used = resource.getrusage(resource.RUSAGE_SELF)
         seconds = {phase: _covered(spans) for phase, spans in self._spans.items()}
         return {
             "phases": {**self.phases, **seconds},
+            "jax": _covered([s for spans in self._spans.values() for s in spans]),
             "programs": len(self._spans["compile"]),
             "cpu": used.ru_utime + used.ru_stime,
             "seconds_setup": self._paused,
