@@ -24,7 +24,13 @@ PAGES = {
     "results/README.md": ("quality-and-likelihood",),
     "docs/speed.md": ("peers", "cold"),
     "docs/zoo.md": ("untouched",),
-    "docs/verdict.md": ("verdict", "verdict-second", "verdict-sums"),
+    "docs/verdict.md": (
+        "verdict",
+        "verdict-second",
+        "verdict-sums",
+        "verdict-third",
+        "modes",
+    ),
     "docs/beyond-the-paper.md": (
         "quality",
         "verdict",
@@ -85,6 +91,8 @@ def tables() -> dict[str, str]:
         "steps": _steps(), "peers": _peers(), "cold": _cold(),
         "untouched": _untouched(), "verdict": _verdict("verdict"),
         "verdict-second": _verdict("verdict-second"),
+        "verdict-third": _verdict("verdict-third"),
+        "modes": _first_table(_RESULTS / "modes" / "modes.md"),
         "verdict-sums": _verdict_sums(), "blocks": _blocks(),
         **{study: _study(study) for study in _STUDIES},
         **{
@@ -221,8 +229,11 @@ def _untouched() -> str:
 
 def _verdict(folder: str) -> str:
     """The first table of the study's page: error rates over all held-out families."""
-    text = (_RESULTS / folder / "verdict.md").read_text(encoding="utf-8")
-    lines = text.split("\n")
+    return _first_table(_RESULTS / folder / "verdict.md")
+
+
+def _first_table(page: Path) -> str:
+    lines = page.read_text(encoding="utf-8").split("\n")
     first = next(i for i, line in enumerate(lines) if line.startswith("|"))
     last = next(i for i in range(first, len(lines)) if not lines[i])
     return "\n".join(lines[first:last])
