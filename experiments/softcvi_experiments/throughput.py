@@ -1,0 +1,189 @@
+r"""Rows per second beside NumPyro's SVI and PyMC's mini-batch ADVI.
+
+One logistic regression with 20 coefficients, full-rank normals, one process::
+
+    python -m softcvi_experiments.throughput --out results/throughput
+
+What a step costs is the difference between a long and a short run over the steps in
+between, in CPU time, so that compilation and other work on the machine do not count.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import softcvi
+from softcvi.sweeps import RecordStore
+from softcvi.targets import ControlVariateTarget, DataTarget
+from softcvi_experiments.rows import NUM_PARAMETERS, answer, logistic, make_data
+from softcvi_experiments.store import Record
+from softcvi_experiments.tables import markdown_table
+
+IDENTITY = ("way", "rows", "batch")
+_SHORT, _LONG = 200, 1_000
+Run = Callable[[int], None]
+
+
+def softcvi_run(rows: int, batch: int | None) -> tuple[Run, int]:
+    """Fits by SoftCVI from the answer, and their particles.
+
+    Example:
+        >>> run, particles = softcvi_run(500, 50)
+        >>> particles
+        8
+    """
+    data = make_data("logistic", rows)
+    mean, sd = answer("logistic", data)
+    like = jnp.zeros(NUM_PARAMETERS)
+    whole = DataTarget(
+        lambda theta: -0.5 * jnp.sum(theta**2),
+        logistic,
+        like,
+        data=data,
+        reference=jnp.asarray(mean, like.dtype),
+    )
+    target: softcvi.targets.AbstractTarget = whole
+    if batch is not None:
+        target = ControlVariateTarget(whole, mean, batch)
+    guide = softcvi.guides.whitened(
+        softcvi.guides.full_rank(whole),
+        jnp.asarray(mean, like.dtype),
+        jnp.diag(jnp.asarray(sd, like.dtype)),
+    )
+
+    def run(steps: int) -> None:
+        softcvi.fit(
+            jax.random.key(0), target, guide, steps=steps, start=None, progress=False
+        )
+
+    return run, softcvi.SoftCVI().num_particles
+
+
+def numpyro_run(rows: int, batch: int | None) -> tuple[Run, int]:
+    """The same model by NumPyro's SVI with a full-rank normal."""
+    import numpyro
+    import numpyro.distributions as dist
+    import optax
+    from numpyro.infer import SVI, Trace_ELBO
+    from numpyro.infer.autoguide import AutoMultivariateNormal
+
+    x, y = make_data("logistic", rows)
+
+    def model(x, y):
+        normal = dist.Normal(0.0, 1.0).expand([NUM_PARAMETERS]).to_event(1)
+        theta = numpyro.sample("theta", normal)
+        with numpyro.plate("rows", rows, subsample_size=batch):
+            some = numpyro.subsample(x, 1)
+            outcome = numpyro.subsample(y, 0)
+            numpyro.sample("y", dist.Bernoulli(logits=some @ theta), obs=outcome)
+
+    guide = AutoMultivariateNormal(model)
+    svi = SVI(model, guide, optax.adam(1e-3), Trace_ELBO())
+
+    def run(steps: int) -> None:
+        found = svi.run(jax.random.key(0), steps, x, y, progress_bar=False)
+        jax.block_until_ready(found.losses)
+
+    return run, 1
+
+
+def pymc_run(rows: int, batch: int | None) -> tuple[Run, int]:
+    """The same model by PyMC's full-rank ADVI."""
+    import pymc as pm
+
+    x, y = map(np.asarray, make_data("logistic", rows))
+
+    def run(steps: int) -> None:
+        with pm.Model():
+            some, outcome = (
+                (x, y) if batch is None else pm.Minibatch(x, y, batch_size=batch)
+            )
+            theta = pm.Normal("theta", 0.0, 1.0, shape=NUM_PARAMETERS)
+            pm.Bernoulli("y", logit_p=some @ theta, observed=outcome, total_size=rows)
+            pm.fit(steps, method="fullrank_advi", progressbar=False, random_seed=0)
+
+    return run, 1
+
+
+MAKERS = {
+    "softcvi": softcvi_run,
+    "NumPyro SVI": numpyro_run,
+    "PyMC ADVI": pymc_run,
+}
+
+
+def measure(way: str, rows: int, batch: int | None) -> Record:
+    """What a step of one of the packages costs.
+
+    Example:
+        >>> measure("softcvi", 500, 50)["seconds_per_step"] > 0
+        True
+    """
+    run, particles = MAKERS[way](rows, batch)
+    run(_SHORT)  # imports and caches
+    seconds = []
+    for steps in (_SHORT, _LONG):
+        began = time.process_time()
+        run(steps)
+        seconds.append(time.process_time() - began)
+    per_step = max(seconds[1] - seconds[0], 1e-9) / (_LONG - _SHORT)
+    return {
+        "way": way,
+        "rows": rows,
+        "batch": batch,
+        "particles": particles,
+        "seconds_per_step": per_step,
+    }
+
+
+def table(records: list[Record]) -> str:
+    """Cost of a step, and rows per second."""
+    header = ["package", "rows", "per step", "particles", "CPU us per step"]
+    header += ["million rows read per s", "million row likelihoods per s"]
+    order = list(MAKERS)
+    rows = []
+    for r in sorted(records, key=lambda r: (r["batch"] or 0, order.index(r["way"]))):
+        read = (r["batch"] or r["rows"]) / r["seconds_per_step"] / 1e6
+        rows.append(
+            [
+                r["way"],
+                f"{r['rows']:,}",
+                "all" if r["batch"] is None else f"{r['batch']:,}",
+                str(r["particles"]),
+                f"{1e6 * r['seconds_per_step']:.0f}",
+                f"{read:.1f}",
+                f"{read * r['particles']:.1f}",
+            ]
+        )
+    return markdown_table(header, rows)
+
+
+def main() -> None:
+    """Measure all packages, with all rows and with mini-batches."""
+    parser = argparse.ArgumentParser(
+        prog="python -m softcvi_experiments.throughput",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add: Any = parser.add_argument
+    add("--rows", type=int, default=20_000)
+    add("--batch", type=int, default=500)
+    add("--out", default="softcvi-throughput", help="output folder")
+    args = parser.parse_args()
+    records = RecordStore(args.out)
+    for way in MAKERS:
+        for batch in (None, args.batch):
+            records.add([measure(way, args.rows, batch)])
+    text = table(records.latest(*IDENTITY))
+    (Path(args.out) / "throughput.md").write_text(f"# Rows per second\n\n{text}\n")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
