@@ -98,6 +98,7 @@ def pymc_run(rows: int, batch: int | None) -> tuple[Run, int]:
     import pymc as pm
 
     x, y = map(np.asarray, make_data("logistic", rows))
+    y = y.astype(np.int64)  # a mini-batch of floats cannot be observed
 
     def run(steps: int) -> None:
         with pm.Model():
@@ -172,12 +173,13 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add: Any = parser.add_argument
+    add("--ways", nargs="+", choices=list(MAKERS), default=list(MAKERS))
     add("--rows", type=int, default=20_000)
     add("--batch", type=int, default=500)
     add("--out", default="softcvi-throughput", help="output folder")
     args = parser.parse_args()
     records = RecordStore(args.out)
-    for way in MAKERS:
+    for way in args.ways:
         for batch in (None, args.batch):
             records.add([measure(way, args.rows, batch)])
     text = table(records.latest(*IDENTITY))

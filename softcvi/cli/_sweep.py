@@ -28,6 +28,7 @@ The grid is a YAML file; only `models` is required:
 files written to --out:
   records.jsonl   one record per fit: settings, verdict, estimates, where from
   table.md        the records in short
+  sweep.png       k-hat, time and verdicts of every setting
 
 The same command goes on where it was interrupted; what is finished never runs again.
 
@@ -74,7 +75,7 @@ def sweep(
         "dask": lambda: sweeps.DaskExecutor(scheduler, workers),
     }
     with hold_folder(out):
-        refuse_links(out, "records.jsonl", "table.md")
+        refuse_links(out, "records.jsonl", "table.md", "sweep.png")
         result = sweeps.sweep(
             combinations,
             load_model,
@@ -84,9 +85,22 @@ def sweep(
         )
         table = result.table()
         write_text(out / "table.md", table + "\n")
+        written = [out / "records.jsonl", out / "table.md", *_drawn(result, out)]
     say(table, quiet=quiet)
-    say(f"\nwrote {out / 'records.jsonl'}, {out / 'table.md'}", quiet=quiet)
+    say(f"\nwrote {', '.join(map(str, written))}", quiet=quiet)
     return 1 if result.num_failed else 0
+
+
+def _drawn(result: Any, out: Path) -> list[Path]:
+    """The picture of a sweep, where matplotlib is installed."""
+    try:
+        import matplotlib  # noqa: F401
+    except ModuleNotFoundError:
+        return []
+    from softcvi.report import draw_sweep
+
+    draw_sweep(result.labelled_groups(), out / "sweep.png")
+    return [out / "sweep.png"]
 
 
 def load_model(model: str, data: str | None) -> Any:

@@ -8,6 +8,7 @@ from softcvi.report._index import write_index
 from softcvi.report._page import write_report
 from softcvi.report._picture import draw_pair
 from softcvi.report._stored import needs_model
+from softcvi.report._sweep_picture import draw_sweep
 from softcvi.report._table import Table
 from softcvi.report._view import FitView
 from softcvi.report.style import METHOD_STYLES, Style, style_of
@@ -21,6 +22,7 @@ __all__ = [
     "as_columns",
     "as_json",
     "draw_pair",
+    "draw_sweep",
     "needs_model",
     "pair_chart",
     "read_fit",

@@ -10,6 +10,7 @@ from softcvi.sweeps._executors import (
     AbstractExecutor,
     Outcome,
     describe,
+    worker_died,
 )
 
 _RETRIES = 2
@@ -41,7 +42,7 @@ class DaskExecutor(AbstractExecutor):
     def run(
         self, function: Callable[[Any], Any], batches: Sequence[Any]
     ) -> Iterator[Outcome]:
-        from distributed import as_completed
+        from distributed import KilledWorker, as_completed
 
         with self._client() as client:
             futures = {
@@ -52,6 +53,9 @@ class DaskExecutor(AbstractExecutor):
                 error = future.exception()
                 if error is None:
                     yield Outcome(futures[future], future.result())
+                elif isinstance(error, KilledWorker):
+                    times = error.allowed_failures + 1
+                    yield Outcome(futures[future], error=worker_died(times))
                 else:
                     yield Outcome(futures[future], error=describe(error))
 

@@ -109,8 +109,7 @@ class ProcessExecutor(AbstractExecutor):
             except BrokenProcessPool:
                 for index in [i for i, n in attempts.items() if n >= _ATTEMPTS]:
                     del attempts[index]
-                    why = f"its worker died {_ATTEMPTS} times (killed or out of memory)"
-                    yield Outcome(index, error=why)
+                    yield Outcome(index, error=worker_died(_ATTEMPTS))
 
     def _run_once(self, function, batches, chosen) -> Iterator[Outcome]:
         context = multiprocessing.get_context("spawn")
@@ -124,6 +123,14 @@ class ProcessExecutor(AbstractExecutor):
                     raise
                 except Exception as error:
                     yield Outcome(futures[future], error=describe(error))
+
+
+def worker_died(times: int) -> str:
+    """Why a batch was given up that takes its workers down."""
+    return (
+        f"its worker died {times} times (killed or out of memory): give workers more "
+        "memory or use fewer of them, remove this record, and run the sweep again"
+    )
 
 
 def describe(error: BaseException) -> str:

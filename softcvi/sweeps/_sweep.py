@@ -53,15 +53,29 @@ class SweepResult:
         """How many fits failed."""
         return sum(record["status"] == "failed" for record in self.records)
 
-    def table(self) -> str:
-        """The records in short: one row per setting, over its seeds, in Markdown."""
+    def groups(self) -> dict[tuple, list[dict[str, Any]]]:
+        """The records of each setting, over its seeds."""
         groups: dict[tuple, list[dict[str, Any]]] = {}
         for record in self.records:
             settings = record["configuration"]
             name = tuple(settings[column] for column in _SETTINGS)
             groups.setdefault(name, []).append(record)
+        return groups
+
+    def labelled_groups(self) -> list[tuple[str, list[dict[str, Any]]]]:
+        """The same, named by the settings in which they differ."""
+        groups = self.groups()
+        columns = list(zip(*groups, strict=True))
+        differ = [i for i, values in enumerate(columns) if len(set(values)) > 1] or [0]
+        return [
+            (", ".join(str(name[i]) for i in differ if name[i] is not None), records)
+            for name, records in groups.items()
+        ]
+
+    def table(self) -> str:
+        """The records in short: one row per setting, over its seeds, in Markdown."""
         rows = [[*_SETTINGS, "fits", "failed", "trusted", "median k-hat", "seconds"]]
-        for name, records in groups.items():
+        for name, records in self.groups().items():
             done = [r for r in records if r["status"] != "failed"]
             khats = [r["khat"] for r in done if r["khat"] is not None]
             rows.append(

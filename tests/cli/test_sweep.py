@@ -5,6 +5,7 @@ import json
 import pytest
 
 from softcvi.cli import main
+from softcvi.cli._folder import hold_folder
 
 MODEL = """
 import jax.numpy as jnp
@@ -36,6 +37,7 @@ def test_a_sweep_writes_one_record_per_combination_and_runs_none_twice(grid, cap
     printed = capsys.readouterr().out
     assert "| model.py:log_prob | data.json | mean-field | elbo |" in printed
     path = grid.parent / "out" / "records.jsonl"
+    assert (grid.parent / "out" / "sweep.png").read_bytes()[1:4] == b"PNG"
     records = [json.loads(line) for line in path.read_text().splitlines()]
     assert len(records) == 4
     assert len({record["id"] for record in records}) == 4
@@ -59,3 +61,12 @@ def test_options_that_do_not_apply_are_refused(words, message, grid, capsys):
 def test_a_grid_that_is_not_there_is_named(tmp_path, capsys):
     assert main(["sweep", str(tmp_path / "no.yaml")]) == 2
     assert "no.yaml: no such grid file" in capsys.readouterr().err
+
+
+def test_two_sweeps_on_one_folder_are_refused_and_the_records_stay(grid, capsys):
+    out = grid.parent / "out"
+    with hold_folder(out):
+        (out / "records.jsonl").write_text("")
+        assert main(["sweep", str(grid), "--out", str(out)]) != 0
+        assert (out / "records.jsonl").read_text() == ""
+    assert "is in use by" in capsys.readouterr().err

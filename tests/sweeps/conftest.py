@@ -13,9 +13,11 @@ import softcvi
 
 
 def load(model, data):
-    """A normal whose mean is named; 'deadly' kills its worker once, 'broken' fails."""
+    """A normal whose mean is named; 'deadly' kills its worker once, 'fatal' always."""
     if model == "broken":
         raise ValueError("this model cannot be made")
+    if model == "fatal":
+        os.kill(os.getpid(), signal.SIGKILL)
     if model.startswith("deadly"):
         mark = Path(model.partition(":")[2])
         if not mark.exists():

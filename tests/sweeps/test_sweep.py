@@ -1,5 +1,6 @@
 """A sweep ends with exactly one record per configuration, whatever happens."""
 
+import dataclasses
 import json
 
 import pytest
@@ -10,6 +11,7 @@ from softcvi.sweeps import (
     ProcessExecutor,
     RecordStore,
     SerialExecutor,
+    SweepResult,
     sweep,
 )
 
@@ -66,6 +68,27 @@ def test_a_worker_that_is_killed_loses_nothing(executor, load, tmp_path):
     assert [r["status"] for r in result.records] == ["finished"] * 3
     stored = [r["id"] for r in RecordStore(tmp_path / "out").all()]
     assert sorted(stored) == sorted(c.identifier for c in grid.configurations())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "executor",
+    [ProcessExecutor(workers=2), DaskExecutor(workers=2)],
+    ids=["processes", "dask"],
+)
+def test_a_batch_that_always_kills_its_worker_is_given_up(executor, load, tmp_path):
+    grid = small(("0.5", "fatal"), seeds=(0,))
+    result = sweep(grid, load, tmp_path / "out", executor=executor, progress=False)
+    assert [r["status"] for r in result.records] == ["finished", "failed"]
+    assert "killed or out of memory): give workers" in result.records[1]["message"]
+
+
+def test_settings_are_named_by_what_differs():
+    grid = small(("0.5", "2.0"), seeds=(0, 1))
+    settings = [dataclasses.asdict(c) for c in grid.configurations()]
+    result = SweepResult([{"configuration": s, "status": "failed"} for s in settings])
+    found = [(name, len(records)) for name, records in result.labelled_groups()]
+    assert found == [("0.5", 2), ("2.0", 2)]
 
 
 @pytest.mark.slow
