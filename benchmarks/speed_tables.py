@@ -8,7 +8,7 @@ import json
 import re
 from pathlib import Path
 
-from softcvi_experiments import batches, faults, neighbours, rows
+from softcvi_experiments import batches, faults, neighbours, rows, throughput
 from softcvi_experiments.tables import markdown_table
 from softcvi_experiments.tasks import PAPER_TASKS, get_task
 from softcvi_experiments.verdict import clopper_pearson
@@ -45,7 +45,7 @@ PAGES = {
         "smoothing",
         "proposals",
     ),
-    "docs/many-rows.md": ("rows", "batches"),
+    "docs/many-rows.md": ("rows", "batches", "throughput"),
     "docs/neighbours.md": ("neighbours",),
     "docs/reliability.md": ("faults", "damaged-files", "long-runs"),
 }
@@ -61,7 +61,12 @@ _SUMS = {
     "two-bananas",
 }
 # Studies that make their own table from the records of their name.
-_OWN_TABLES = {"rows": rows, "batches": batches, "neighbours": neighbours}
+_OWN_TABLES = {
+    "rows": rows,
+    "batches": batches,
+    "throughput": throughput,
+    "neighbours": neighbours,
+}
 _STUDIES = ("alpha", "divergences", "temperature", "smoothing", "proposals")
 # Models of the zoo's report half that were looked at while choosing defaults.
 _LOOKED_AT = {

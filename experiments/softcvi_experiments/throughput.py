@@ -26,7 +26,7 @@ from softcvi_experiments.store import Record
 from softcvi_experiments.tables import markdown_table
 
 IDENTITY = ("way", "rows", "batch")
-_SHORT, _LONG = 200, 1_000
+_SHORT, _LONG, _MOST = 200, 1_000, 100_000
 Run = Callable[[int], None]
 
 
@@ -98,7 +98,7 @@ def pymc_run(rows: int, batch: int | None) -> tuple[Run, int]:
     import pymc as pm
 
     x, y = map(np.asarray, make_data("logistic", rows))
-    y = y.astype(np.int64)  # a mini-batch of floats cannot be observed
+    y = y.astype(np.int32)  # a mini-batch that needs a cast cannot be observed
 
     def run(steps: int) -> None:
         with pm.Model():
@@ -128,12 +128,12 @@ def measure(way: str, rows: int, batch: int | None) -> Record:
     """
     run, particles = MAKERS[way](rows, batch)
     run(_SHORT)  # imports and caches
-    seconds = []
-    for steps in (_SHORT, _LONG):
-        began = time.process_time()
-        run(steps)
-        seconds.append(time.process_time() - began)
-    per_step = max(seconds[1] - seconds[0], 1e-9) / (_LONG - _SHORT)
+    short, steps = _seconds(run, _SHORT), _LONG
+    while (more := _seconds(run, steps) - short) < 0.5 * short and steps < _MOST:
+        steps *= 10  # compilation hides what so few steps cost
+    per_step = more / (steps - _SHORT)
+    if not per_step > 0:
+        raise RuntimeError(f"{way}: {steps} steps take no longer than {_SHORT}.")
     return {
         "way": way,
         "rows": rows,
@@ -141,6 +141,12 @@ def measure(way: str, rows: int, batch: int | None) -> Record:
         "particles": particles,
         "seconds_per_step": per_step,
     }
+
+
+def _seconds(run: Run, steps: int) -> float:
+    began = time.process_time()
+    run(steps)
+    return time.process_time() - began
 
 
 def table(records: list[Record]) -> str:
