@@ -16,9 +16,11 @@ EXPECTED = json.loads((SAMPLES / "expected.json").read_text())
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))
-def test_a_file_of_format_1_has_the_densities_it_had(name):
-    """Written by the commit before public names were stored."""
-    posterior = softcvi.load(SAMPLES / f"{name}.softcvi")
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_file_of_each_format_has_the_densities_it_had(name, version):
+    """Format 1 is from before public names were stored."""
+    ending = ".softcvi" if version == 1 else f"-{version}.softcvi"
+    posterior = softcvi.load(SAMPLES / f"{name}{ending}")
     like = posterior.guide.structure.like
     draws = {
         site: jnp.asarray(values, like[site].dtype)
