@@ -60,6 +60,7 @@ def test_values_and_derivatives_are_those_of_double_precision():
     assert np.abs(rough - true).max() > 0.03  # what it is for
 
 
+@pytest.mark.slow
 def test_a_fit_in_single_precision_is_right_on_a_hill_of_a_billion():
     like = jnp.zeros(2, jnp.float32)
     target = softcvi.DensityTarget(on_a_hill, like)
