@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from softcvi_experiments import batches, faults, neighbours, rows, throughput
+from softcvi_experiments.bench import speed_tables
 from softcvi_experiments.tables import markdown_table
 from softcvi_experiments.tasks import PAPER_TASKS, get_task
 from softcvi_experiments.verdict import clopper_pearson
@@ -17,7 +18,6 @@ from softcvi.sweeps import RecordStore
 
 _ROOT = Path(__file__).resolve().parents[1]
 _RESULTS = _ROOT / "results"
-_RECORDS = _RESULTS / "bench"
 # Tables of each page, by the names of their markers.
 PAGES = {
     "README.md": ("quality", "steps"),
@@ -93,7 +93,7 @@ def tables() -> dict[str, str]:
     """All tables by the names of their markers."""
     return {
         "quality": _quality(), "quality-and-likelihood": _quality(likelihood=True),
-        "steps": _steps(), "peers": _peers(), "cold": _cold(),
+        **speed_tables(_RESULTS / "bench"),
         "untouched": _untouched(), "verdict": _verdict("verdict"),
         "verdict-second": _verdict("verdict-second"),
         "verdict-third": _verdict("verdict-third"),
@@ -153,65 +153,6 @@ def _medians(folder: str) -> dict[tuple[str, str], tuple[str, str, str]]:
         for row in rows
         if len(row) > 5 and row[1] == "softcvi-0.75"
     }
-
-
-def _steps() -> str:
-    one, newer = (
-        {row["task"]: row for row in _parts(f"{folder}/figure.json")["one"]}
-        for folder in ("two-cores", "two-cores-jax-0.12")
-    )
-    many = {
-        row["task"]: row
-        for row in _parts("h200/figure.json")["many"]["rows"]
-        if row["method"] == "softcvi-0.75"
-    }
-    papers_code = json.loads((_RECORDS / "paper-code.json").read_text())["us_a_step"]
-    header = [
-        "task", "the paper's code, two cores", "one fit, two cores",
-        "one fit, two cores, JAX 0.12", "50 fits at once, one H200",
-    ]  # fmt: skip
-    rows = [
-        [get_task(task).title, str(papers_code[task])]
-        + [f"{found[task]['us_a_step']:.0f}" for found in (one, newer, many)]
-        for task in PAPER_TASKS
-    ]
-    return markdown_table(header, rows, numbers=True)
-
-
-def _peers() -> str:
-    steps = _parts("two-cores/peers.json")["steps"]
-    labels = dict.fromkeys(row["label"] for task in steps for row in task["rows"])
-    # The page shows what users would run; the record has all.
-    labels = [name for name in labels if not re.search("bare|RenyiELBO", name)]
-    rows = []
-    for label in labels:
-        found = [
-            next((row for row in task["rows"] if row["label"] == label), {})
-            for task in steps
-        ]
-        ratios = [f"{row['ratio']:.2g}" if "ratio" in row else "" for row in found]
-        rows.append([label, *ratios])
-    header = ["time per step", *(task["title"] for task in steps)]
-    return markdown_table(header, rows, numbers=True)
-
-
-def _cold() -> str:
-    page = _RECORDS / "cold" / "cold.md"
-    if page.is_file():
-        return page.read_text(encoding="utf-8").strip()
-    records = _parts("two-cores/peers.json")["trusted"]
-    ways = dict.fromkeys(record["label"] for record in records)
-    found = {(record["task"], record["label"]): record for record in records}
-    rows = [
-        [get_task(task).title, *(_seconds(found[task, way]) for way in ways)]
-        for task in PAPER_TASKS
-    ]
-    return markdown_table(["task", *ways], rows, numbers=True)
-
-
-def _seconds(record: dict) -> str:
-    trusted = all(record["trusted"])
-    return f"{record['seconds']:.1f}" + ("" if trusted else " (not trusted)")
 
 
 def _untouched() -> str:
@@ -314,10 +255,6 @@ def _faults() -> dict[str, str]:
         "damaged-files": faults.files_table(records),
         "long-runs": faults.long_table(records),
     }
-
-
-def _parts(name: str) -> dict:
-    return json.loads((_RECORDS / name).read_text(encoding="utf-8"))["parts"]
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from softcvi_experiments.bench._compile import bench_compile
 from softcvi_experiments.bench._figure import bench_figure
 from softcvi_experiments.bench._growth import bench_growth
 from softcvi_experiments.bench._options import Options
+from softcvi_experiments.bench._page_tables import speed_tables
 from softcvi_experiments.bench._peers import bench_peers
 from softcvi_experiments.bench._store import redraw, speed_table
 
@@ -15,4 +16,5 @@ __all__ = [
     "bench_peers",
     "redraw",
     "speed_table",
+    "speed_tables",
 ]
