@@ -50,3 +50,24 @@ def limit_of(later: np.ndarray, start: np.ndarray, modes: np.ndarray) -> Limit:
     memory = covariance / np.where(variance > 0, variance, np.inf)
     memory = np.clip(memory, 0.0, _LARGEST_MEMORY)
     return Limit((later - memory * start) / (1 - memory), memory)
+
+
+def spread_of(
+    first: Limit, second: Limit, own: np.ndarray, errors: float
+) -> np.ndarray:
+    """Variances that chains go to; zero where they have none.
+
+    What chains that remember their start go to is known so badly that a variance can
+    come out negative. Where it could as well be the answer's own, the chains say
+    nothing about it, and the answer's own is given back.
+
+    Args:
+        first: Where the means go.
+        second: Where the means of squares go.
+        own: Variances of the answer.
+        errors: Standard errors that a value may be off by.
+    """
+    variance = second.value - first.value**2
+    error = np.hypot(second.error, 2 * first.value * first.error)
+    is_unknown = (variance <= 0) & (variance + errors * error >= own)
+    return np.where(is_unknown, own, np.where(variance > 0, variance, 0.0))

@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from softcvi._compile import as_array, host_fold_in, rarely_run
-from softcvi.diagnostics._chain_limits import Limit, limit_of
+from softcvi.diagnostics._chain_limits import Limit, limit_of, spread_of
 from softcvi.diagnostics._clusters import clusters, factor_within
 from softcvi.diagnostics._evidence import ChainCheck
 from softcvi.diagnostics._hamiltonian import (
@@ -205,11 +205,12 @@ def _compare(
     second = limit_of(squares, at_start**2, modes)
     own_first = answer.shares @ at_answer
     own_second = answer.shares @ at_answer**2
+    # The largest of so many errors is to be expected, and no evidence.
+    errors = 1.0 + np.sqrt(2 * np.log(size))
     # Chains that all stay at one draw have no spread: infinitely far from the answer's.
     with np.errstate(divide="ignore", invalid="ignore"):
-        variance = second.value - first.value**2
-        variance = np.where(variance > 0, variance, 0.0)
         own_variance = own_second - own_first**2
+        variance = spread_of(first, second, own_variance, errors)
         sd = np.sqrt(variance)
         own_error = _weighted_error(answer.shares, at_answer)
         shift = np.abs(first.value - own_first) / sd
@@ -217,8 +218,6 @@ def _compare(
         log_ratio = 0.5 * np.log(own_variance / variance)
         own_error = _weighted_error(answer.shares, at_answer**2) / own_variance
         spread_error = 0.5 * np.hypot(second.error / variance, own_error)
-    # The largest of so many errors is to be expected, and no evidence.
-    errors = 1.0 + np.sqrt(2 * np.log(size))
     ratio = np.exp(_beyond(log_ratio, errors * spread_error))
     return ChainCheck(
         shift=float(np.max(_beyond(shift, errors * shift_error))),

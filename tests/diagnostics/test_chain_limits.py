@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from softcvi.diagnostics._chain_limits import limit_of
+from softcvi.diagnostics._chain_limits import Limit, limit_of, spread_of
 from softcvi.diagnostics._clusters import clusters, factor_within
 
 
@@ -37,3 +37,14 @@ def test_the_width_within_modes_does_not_grow_with_their_distance():
     # Standard deviations are known to a twentieth from 256 points.
     np.testing.assert_allclose(factor_within(start), np.eye(2), atol=0.2)
     assert factor_within(start[start[:, 0] > 0]) is None
+
+
+def test_a_variance_lost_in_its_error_is_no_evidence_and_none_at_all_is():
+    rng = np.random.default_rng(3)
+    noise = rng.normal(size=(100, 2))
+    first = Limit(np.zeros((100, 2)), np.zeros(2))
+    # Both are below zero; only the first is known so badly that it could be one.
+    second = Limit(-0.5 + noise * np.array([10.0, 0.1]), np.zeros(2))
+    assert np.all(second.value < 0)
+    found = spread_of(first, second, np.ones(2), errors=3.0)
+    np.testing.assert_array_equal(found, [1.0, 0.0])
