@@ -181,6 +181,10 @@ class InBestSpace(AbstractStart):
             better = without_funnel(report.target, report.modes[0])
             if better is None:
                 break
+            # Before a whole search: does the place that is found first look better?
+            glimpse = self.start.glimpse(key, better)
+            if glimpse is not None and not _has_more_even_weights(glimpse, report):
+                break
             again = self.start.find(key, better)
             if not _is_more_normal(again, report):
                 break
@@ -193,7 +197,14 @@ def _is_more_normal(new: StartReport, old: StartReport) -> bool:
     """Whether t densities are closer to the posterior in the new coordinates."""
     if not new.modes or _log_mass(new) < _log_mass(old) - _LOST:
         return False
-    shares = [report.modes[0].ess_share or 0.0 for report in (new, old)]
+    return _has_more_even_weights(new, old)
+
+
+def _has_more_even_weights(new: StartReport, old: StartReport) -> bool:
+    shares = [
+        (report.modes[0].ess_share or 0.0) if report.modes else 0.0
+        for report in (new, old)
+    ]
     return shares[0] > _MORE * shares[1]
 
 
