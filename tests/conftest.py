@@ -17,7 +17,7 @@ install_import_hook(
     "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",
 )
 
-from softcvi._compile import enable_x64  # noqa: E402
+from softcvi._compile import enable_x64, make_room  # noqa: E402
 
 _CHROMIUM = [
     "--headless",
@@ -44,6 +44,14 @@ def pytest_runtest_protocol(item):
         return (yield)
     finally:
         config.update("jaxtyping_disable", True)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def room_for_programs():
+    """Give up all programs before a process holds more than the system allows."""
+    yield
+    if make_room():
+        jax.clear_caches()
 
 
 @pytest.fixture(scope="session")

@@ -12,11 +12,13 @@ import softcvi
 from softcvi import guides
 from softcvi._compile import (
     _ahead,
+    _room,
     as_array,
     host_fold_in,
     host_key,
     host_split,
     is_plain,
+    make_room,
     plain_compilation,
     rarely_run,
     rehearse,
@@ -166,3 +168,26 @@ def test_a_fit_compiles_nothing_after_its_rehearsal(compilations, monkeypatch):
     needed = {"jit(advance_one)", "jit(_weigh)", "jit(advance)", "jit(_along)"}
     assert needed <= set(ahead)
     assert all(names.count(name) == 1 for name in needed - {"jit(_along)"})
+
+
+@pytest.mark.skipif(not _room._MAPPINGS.exists(), reason="Linux bounds the mappings")
+def test_programs_are_given_up_before_a_process_holds_too_many(monkeypatch):
+    count = []
+
+    @rarely_run
+    def traced(x):
+        count.append(x)
+        return x + 1
+
+    def taken():
+        return len(_room._MAPPINGS.read_text().splitlines())
+
+    assert not make_room()
+    for i in range(20):
+        traced(np.zeros(i + 1))
+    many = taken()
+    monkeypatch.setattr(_room, "_SHARE", 0.0)
+    assert make_room()
+    assert taken() < many
+    traced(np.zeros(1))
+    assert len(count) == 21

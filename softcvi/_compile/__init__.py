@@ -29,8 +29,10 @@ computes beyond rounding. ``SOFTCVI_PLAIN_COMPILE=1`` in the environment, or the
 - ``host_array``: JAX copies arrays of the host that are not aligned. A million draws
   need half of the memory. CPU, jax 0.9.2 and 0.12.
 
-``full_precision`` and ``enable_x64`` are no workarounds: they say in which precision a
-program computes, whatever the device and the version of JAX.
+``make_room`` gives up programs before a process holds more of them than Linux allows,
+which XLA does not survive. ``full_precision`` and ``enable_x64`` say in which
+precision a program computes, whatever the device and the version of JAX. These are no
+workarounds for time.
 
 Choices of arithmetic are no workarounds and stay where they are: Bailey's form of
 Student's t, splines that pick a bin by a mask, one flat vector of parameters.
@@ -45,6 +47,7 @@ from softcvi._compile._programs import (
     rarely_run,
     traced_once,
 )
+from softcvi._compile._room import make_room
 from softcvi._compile._switch import is_plain, plain_compilation
 from softcvi._compile._values import (
     computed_once,
@@ -67,6 +70,7 @@ __all__ = [
     "is_plain",
     "kept_or_new",
     "loop_in_rows",
+    "make_room",
     "on_device",
     "plain_compilation",
     "rarely_run",

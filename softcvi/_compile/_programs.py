@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 
 from softcvi._compile._ahead import Waiting
+from softcvi._compile._room import held
 from softcvi._compile._switch import is_plain, plain_twin
 
 Options = dict[str, str | int | bool]
@@ -51,6 +52,7 @@ def rarely_run(function: Callable, effort: int = 1) -> Callable:
         2
     """
 
+    @held
     @functools.cache
     def compiled() -> Callable:
         # Only now: asking for the backend starts it, which importing must not do.
@@ -97,6 +99,7 @@ def on_device(function: Callable) -> Callable:
         2
     """
 
+    @held
     @functools.cache
     def compiled() -> Callable:
         # Only now: asking for the backend starts it, which importing must not do.

@@ -7,7 +7,7 @@ from typing import Any
 
 from jaxtyping import PRNGKeyArray
 
-from softcvi._compile import full_precision, host_fold_in, host_split
+from softcvi._compile import full_precision, host_fold_in, host_split, make_room
 from softcvi.fitting._begin import Beginning, placed, suggested
 from softcvi.fitting._cache import cache_by_default
 from softcvi.fitting._checkpoint import Checkpoint, as_checkpoint
@@ -100,6 +100,7 @@ def fit(
         True
     """
     cache_by_default()
+    make_room()
     key = checked_key(key)
     check_count("steps", steps)
     check_count("starts", starts)

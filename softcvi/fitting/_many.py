@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Key, Shaped
 
-from softcvi._compile import full_precision
+from softcvi._compile import full_precision, make_room
 from softcvi.fitting._cache import cache_by_default
 from softcvi.fitting._checkpoint import Checkpoint, as_checkpoint
 from softcvi.fitting._checks import (
@@ -97,6 +97,7 @@ def fit_many(
         ['finished', 'finished', 'finished']
     """
     cache_by_default()
+    make_room()
     keys = checked_keys(keys)
     check_count("steps", steps)
     check_count("paths", paths)
