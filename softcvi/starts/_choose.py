@@ -121,7 +121,7 @@ def suggest(key: PRNGKeyArray, report: StartReport) -> tuple[Suggestion, ...]:
     if not report.modes:
         return (_without_moments(target),)
     if len(report.modes) > 1:
-        return _for_modes(target, report.modes)
+        return _for_modes(target, report)
     return _for_one_mode(key, target, report.modes[0])
 
 
@@ -136,14 +136,15 @@ def _without_moments(target: AbstractTarget) -> Suggestion:
     return Suggestion("low-rank normal", words, lambda: low_rank(target))
 
 
-def _for_modes(
-    target: AbstractTarget, modes: tuple[Moments, ...]
-) -> tuple[Suggestion, ...]:
+def _for_modes(target: AbstractTarget, report: StartReport) -> tuple[Suggestion, ...]:
     """Mixtures that begin with the weights that the evidence gives.
 
     Of dozens of modes each has few draws to tell its tails by, and some seem heavy by
     chance. Where most of the mass looks normal, normals are tried before t.
     """
+    modes, search = report.modes, report.search
+    is_split = search is not None and search.num_places < len(modes)
+    reason = "parts of what is not normal" if is_split else "separate modes"
     evidence = np.array([mode.log_evidence or 0.0 for mode in modes])
     dtype = jnp.result_type(*target.structure.dtypes)
 
@@ -153,7 +154,7 @@ def _for_modes(
             return MixtureGuide([make(target, mode) for mode in modes], logits)
 
         name = f"mixture of {len(modes)} {kind}"
-        return Suggestion(name, "separate modes", mixture, **options)
+        return Suggestion(name, reason, mixture, **options)
 
     if target.structure.size > _FULL_RANK_DIM:
         whitened_normals = "whitened normals", _normal_of_many

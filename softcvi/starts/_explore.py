@@ -64,7 +64,10 @@ class Explore(AbstractStart):
         if not modes:
             words = "no path reached a finite density: start-up by label ESS"
             return StartReport(target, description=words)
-        words = f"{len(modes)} mode(s) found by {search.num_starts} Newton paths"
+        count = min(len(modes), search.num_places)
+        words = f"{count} mode(s) found by {search.num_starts} Newton paths"
+        if len(modes) > count:
+            words = f"{words}, described by {len(modes)} parts"
         return StartReport(target, modes, search, words)
 
     def _find_by_few_rows(
