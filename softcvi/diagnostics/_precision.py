@@ -99,7 +99,7 @@ def rounding_at(
     floor = float(np.median(spacing[known]) / np.sqrt(12.0))
     # Parameters are rounded too: what one unit in their last place changes.
     known = np.all(np.isfinite(moved), axis=0)
-    steps = np.abs(moved[1] - moved[0])[known] / np.sqrt(12.0)
+    steps = np.abs(moved[1][known] - moved[0][known]) / np.sqrt(12.0)
     return max(min(roughness), floor, float(np.median(steps)) if known.any() else 0.0)
 
 

@@ -1,6 +1,7 @@
 """Faults that a process survives: full disks, Ctrl-C, clocks; many in one process."""
 
 import contextlib
+import dataclasses
 import io
 import os
 import random
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
-from softcvi.cli import _fit_run
+import softcvi
 from softcvi_experiments.faults._programs import PROGRAMS, Program
 from softcvi_experiments.faults._runs import contents
 
@@ -25,6 +26,7 @@ CALLS = ("fsync", "replace", "ftruncate")
 _NO_SPACE = 28
 _DISK_BYTES = 16 * 2**20
 _KEPT_CASES = 5
+_CHECKPOINT = softcvi.fitting.Checkpoint("", every=0.0)
 
 
 class _Ended(NamedTuple):
@@ -46,6 +48,10 @@ class _Alone(NamedTuple):
 Fault = Callable[[Path], contextlib.AbstractContextManager[None]]
 
 
+def _always_due(path: Path, every: float) -> softcvi.fitting.Checkpoint:
+    return dataclasses.replace(_CHECKPOINT, path=path)
+
+
 def survives(task: dict[str, Any]) -> dict[str, Any]:
     """A program that meets faults, each in a folder of its own, and is run again.
 
@@ -60,7 +66,7 @@ def survives(task: dict[str, Any]) -> dict[str, Any]:
     with (
         tempfile.TemporaryDirectory(prefix="softcvi-faults-") as scratch,
         # Every look of the host writes a checkpoint.
-        mock.patch.object(_fit_run, "_CHECKPOINT_SECONDS", 0.0),
+        mock.patch.object(softcvi.fitting, "Checkpoint", _always_due),
     ):
         alone = _alone(program, Path(scratch) / "alone")
         faults = _FAULTS[task["part"]](choose, alone, task["count"])

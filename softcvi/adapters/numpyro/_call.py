@@ -203,7 +203,12 @@ def moving_sites(
                 found.append(name)
         return 0
 
-    values = {name: np.asarray(site["value"])[None] for name, site in latents.items()}
+    values = {
+        name: jax.ShapeDtypeStruct(
+            (1, *jnp.shape(site["value"])), jnp.result_type(site["value"])
+        )
+        for name, site in latents.items()
+    }
     if values:
         jax.eval_shape(jax.vmap(run), values)  # traced, not computed
     return tuple(found)
