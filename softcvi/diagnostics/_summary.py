@@ -20,7 +20,6 @@ def summarise(
 
     Example:
         >>> import numpy as np
-    from jax.typing import ArrayLike
         >>> from softcvi.diagnostics import summarise
         >>> rows = summarise({"x": np.array([[0.0], [2.0]])})
         >>> rows[0]["name"], rows[0]["mean"]

@@ -48,7 +48,7 @@ def cold_table(records: Sequence[Record]) -> str:
         >>> run = {"model": "slcp", "method": "fit", "status": "ok", "trusted": True,
         ...        "seconds_wall": 5.0}
         >>> print(cold_table([run]).splitlines()[2])
-        | SLCP | 5.0 (5.0 to 5.0) |
+        | SLCP    | 5.0 (5.0 to 5.0) |
     """
     methods = [method for method in TITLES if _of(records, method=method)]
     models = list(dict.fromkeys(record["model"] for record in records))
