@@ -197,6 +197,7 @@ def long_run(walkers=200):
     return np.concatenate(kept)
 
 
+@pytest.mark.slow
 def test_an_epidemic_in_600_evaluations_from_a_wide_start():
     exact = long_run()
     mean, sd = exact.mean(0), exact.std(0)

@@ -97,6 +97,7 @@ def slopes(group, x, y):
     )
 
 
+@pytest.mark.slow
 def test_varying_slopes_with_an_lkj_prior_are_non_centred():
     group = np.repeat(np.arange(5), 4)
     rng = np.random.default_rng(0)

@@ -30,6 +30,7 @@ MEAN = np.linspace(-1.0, 1.0, 9)
 FACTOR = np.tril(RNG.normal(size=(9, 9))) * 0.2 + 0.5 * np.eye(9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "is_joint"),
     [

@@ -98,6 +98,7 @@ def test_study_runs_scores_and_continues(tmp_path, monkeypatch):
     assert not lines
 
 
+@pytest.mark.slow
 def test_long_chains_are_the_answer_where_there_is_no_closed_form(tmp_path):
     task = {"case": "logistic-100", "method": "reference", "key": 0, "small": True}
     [run] = run_case(task | {"out": str(tmp_path)})["runs"]

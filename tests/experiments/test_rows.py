@@ -7,6 +7,7 @@ import pytest
 from softcvi_experiments import rows
 
 
+@pytest.mark.slow
 def test_a_fit_is_right_and_its_record_makes_a_table():
     record = rows.measure("linear", 2_000, 200)
     # Monte Carlo errors of 4,000 draws: a mean 0.016 sd, an sd 1.1 %; 20 parameters.

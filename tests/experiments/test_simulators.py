@@ -33,6 +33,7 @@ def test_a_batch_of_points_is_evaluated_like_each_of_them(name):
     np.testing.assert_allclose(values, alone)
 
 
+@pytest.mark.slow
 def test_ask_and_tell_ends_with_what_it_trusts():
     row = simulators.compare("drug", "ask and tell", seed=1)
     assert row.trusted

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import softcvi
 from softcvi import guides
@@ -28,6 +29,7 @@ def simulated():
     return rng.multivariate_normal(mean, covariance, size=4).astype(np.float32)
 
 
+@pytest.mark.slow
 def test_a_spline_flow_puts_mass_on_all_four_modes():
     """The signs of theta_3 and theta_4 do not matter, so each mode has a quarter."""
     target = softcvi.DensityTarget(slcp, np.zeros(5, np.float32), observed=simulated())

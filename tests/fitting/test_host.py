@@ -15,6 +15,7 @@ from softcvi import fitting
 from softcvi.fitting import _drive
 
 
+@pytest.mark.slow
 def test_equal_runs_have_equal_histories_whatever_the_clock(quick, monkeypatch):
     whole = quick(steps=3000)
     monkeypatch.setattr(_drive, "_CHUNK_SECONDS", 1e-4)

@@ -79,6 +79,7 @@ def test_the_answer_of_a_ladder_offers_what_that_of_a_fit_does(skewed):
     assert fit.summary() in skewed.summary()
 
 
+@pytest.mark.slow
 def test_far_from_any_guide_many_dimensions_go_straight_to_chains():
     """Ten pairs of a scale and its variable, centred: no normal and no flow will do."""
 

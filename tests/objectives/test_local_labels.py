@@ -100,6 +100,7 @@ def normal_hierarchy(groups):
     return target, covariance @ np.append(0.0, 4 * y), np.sqrt(np.diag(covariance))
 
 
+@pytest.mark.slow
 def test_a_hierarchy_of_normals_is_fitted_exactly():
     target, mean, sd = normal_hierarchy(40)
     result = softcvi.fit(
