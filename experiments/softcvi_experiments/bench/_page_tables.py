@@ -17,7 +17,7 @@ def speed_tables(folder: Path) -> dict[str, str]:
     return {
         "steps": _steps(folder),
         "peers": _peers(folder),
-        "cold": _cold(folder),
+        "cold": (folder / "cold" / "cold.md").read_text(encoding="utf-8").strip(),
     }
 
 
@@ -59,25 +59,6 @@ def _peers(folder: Path) -> str:
         rows.append([label, *ratios])
     header = ["time per step", *(task["title"] for task in steps)]
     return markdown_table(header, rows, numbers=True)
-
-
-def _cold(folder: Path) -> str:
-    page = folder / "cold" / "cold.md"
-    if page.is_file():
-        return page.read_text(encoding="utf-8").strip()
-    records = _parts(folder, "two-cores/peers.json")["trusted"]
-    ways = dict.fromkeys(record["label"] for record in records)
-    found = {(record["task"], record["label"]): record for record in records}
-    rows = [
-        [get_task(task).title, *(_seconds(found[task, way]) for way in ways)]
-        for task in PAPER_TASKS
-    ]
-    return markdown_table(["task", *ways], rows, numbers=True)
-
-
-def _seconds(record: dict) -> str:
-    trusted = all(record["trusted"])
-    return f"{record['seconds']:.1f}" + ("" if trusted else " (not trusted)")
 
 
 def _parts(folder: Path, name: str) -> dict:
