@@ -14,13 +14,14 @@ from softcvi.diagnostics._precision import rounding_at
 from softcvi.starts._base import StartReport
 from softcvi.starts._double import Density, as_density, double_precision
 from softcvi.starts._tempered import log_densities
-from softcvi.targets import AbstractSpace, AbstractTarget, Structure
+from softcvi.targets import AbstractTarget
 from softcvi.targets._numpy_random import numpy_generator
+from softcvi.targets._wrapper import AbstractWrapper
 
 _DRAWS = 200
 
 
-class PreciseTarget(AbstractTarget):
+class PreciseTarget(AbstractWrapper):
     """Another target, evaluated in double precision about a height of its own.
 
     Particles, guides and the loop stay in single precision, and so does the setting of
@@ -43,18 +44,6 @@ class PreciseTarget(AbstractTarget):
 
     target: AbstractTarget
     offset: float = eqx.field(static=True)
-
-    @property
-    def structure(self) -> Structure:
-        return self.target.structure
-
-    @property
-    def space(self) -> AbstractSpace:
-        return self.target.space
-
-    @property
-    def has_gradient(self) -> bool:
-        return self.target.has_gradient
 
     @property
     def unwrapped(self) -> AbstractTarget:

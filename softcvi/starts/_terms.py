@@ -20,7 +20,8 @@ from jaxtyping import Array, Float, Int, PyTree, Scalar
 from softcvi._compile import rarely_run
 from softcvi.starts._double import Density
 from softcvi.starts._newton import LocalNormal, newton_path
-from softcvi.targets import AbstractSpace, AbstractTarget, Structure
+from softcvi.targets import AbstractTarget
+from softcvi.targets._wrapper import AbstractWrapper
 
 _CALLS = ("jit", "pjit", "closed_call", "core_call", "remat", "checkpoint")
 # Operations that act alike on numbers and on their logs.
@@ -37,7 +38,7 @@ _ALIKE = (
 _WHOLE = -1
 
 
-class TermTarget(AbstractTarget):
+class TermTarget(AbstractWrapper):
     """A target with some sums of its log density replaced by one of their terms.
 
     Attributes:
@@ -47,18 +48,6 @@ class TermTarget(AbstractTarget):
 
     target: AbstractTarget
     choice: Int[Array, " s"]
-
-    @property
-    def structure(self) -> Structure:
-        return self.target.structure
-
-    @property
-    def space(self) -> AbstractSpace:
-        return self.target.space
-
-    @property
-    def has_gradient(self) -> bool:
-        return self.target.has_gradient
 
     def log_density(self, particle: PyTree, data: Any = None) -> Scalar:
         return _Evaluation(self.choice).of(self.target, particle)

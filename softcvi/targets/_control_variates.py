@@ -11,11 +11,10 @@ from softcvi.targets._amortised import checked_batch_size, draw_rows
 from softcvi.targets._base import AbstractTarget
 from softcvi.targets._row_sums import RowsInMemory
 from softcvi.targets._rows import DataTarget
-from softcvi.targets._space import AbstractSpace
-from softcvi.targets._structure import Structure
+from softcvi.targets._wrapper import AbstractWrapper
 
 
-class ControlVariateTarget(AbstractTarget):
+class ControlVariateTarget(AbstractWrapper):
     r"""A posterior of many rows, of which each step reads a few.
 
     The log likelihood of a row is its parabola at a centre plus a remainder. The sum of
@@ -64,18 +63,6 @@ class ControlVariateTarget(AbstractTarget):
         vector = centre if is_vector else target.structure.ravel(centre)
         self.centre = jnp.asarray(vector, jnp.result_type(*target.structure.dtypes))
         self.height, self.slope, self.bend = _derivatives(target, self.centre)
-
-    @property
-    def structure(self) -> Structure:
-        return self.target.structure
-
-    @property
-    def space(self) -> AbstractSpace:
-        return self.target.space
-
-    @property
-    def has_gradient(self) -> bool:
-        return self.target.has_gradient
 
     @property
     def particles_at_once(self) -> int | None:
