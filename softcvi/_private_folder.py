@@ -1,4 +1,4 @@
-"""Folders of compiled programs: whoever can write to one decides what is run."""
+"""Folders of compiled programs, which only their owner may write to."""
 
 import os
 import stat

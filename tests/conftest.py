@@ -17,6 +17,7 @@ install_import_hook(
     "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))",
 )
 
+from softcvi import enable_compilation_cache  # noqa: E402
 from softcvi._compile import enable_x64, make_room  # noqa: E402
 
 _CHROMIUM = [
@@ -44,6 +45,15 @@ def pytest_runtest_protocol(item):
         return (yield)
     finally:
         config.update("jaxtyping_disable", True)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def programs_on_disk(tmp_path_factory):
+    """What a process has compiled it reads the next time, also in other test files.
+
+    Each worker has a folder of its own: JAX does not write its files as a whole.
+    """
+    enable_compilation_cache(tmp_path_factory.mktemp("programs"))
 
 
 @pytest.fixture(autouse=True, scope="module")

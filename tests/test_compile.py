@@ -1,6 +1,7 @@
 """Workarounds for the compiler: answers agree with all of them on and off."""
 
 import threading
+from pathlib import Path
 
 import equinox as eqx
 import jax
@@ -12,7 +13,6 @@ import softcvi
 from softcvi import guides
 from softcvi._compile import (
     _ahead,
-    _room,
     as_array,
     host_fold_in,
     host_key,
@@ -23,7 +23,10 @@ from softcvi._compile import (
     rarely_run,
     rehearse,
 )
+from softcvi.fitting._loop import advance_briefly, advance_one
+from softcvi.fitting._train import advance_for
 
+MAPPINGS = Path("/proc/self/maps")
 SMALL = {"layers": 1, "width": 4, "knots": 2}
 
 
@@ -165,13 +168,50 @@ def test_a_fit_compiles_nothing_after_its_rehearsal(compilations, monkeypatch):
     assert result.verdict.trusted
     ahead = [n for n, thread in compilations if thread.startswith("softcvi-compile")]
     names = [name for name, _ in compilations]
-    needed = {"jit(advance_one)", "jit(_weigh)", "jit(advance)", "jit(_along)"}
+    needed = {"jit(_advance_one)", "jit(_weigh)", "jit(advance)", "jit(_along)"}
     assert needed <= set(ahead)
     assert all(names.count(name) == 1 for name in needed - {"jit(_along)"})
 
 
-@pytest.mark.skipif(not _room._MAPPINGS.exists(), reason="Linux bounds the mappings")
-def test_programs_are_given_up_before_a_process_holds_too_many(monkeypatch):
+def test_a_model_is_traced_once_for_all_programs():
+    calls = []
+
+    def log_prob(x):
+        calls.append(x)
+        return -0.5 * jnp.sum((x - 1.0) ** 2)
+
+    target = softcvi.DensityTarget(log_prob, np.zeros(2, np.float32))
+    calls.clear()
+
+    def programs(x):
+        value = jax.jit(lambda x: target.log_density(x))(x)
+        slope = jax.jit(lambda x: jax.grad(target.log_density)(x))(x)
+        curvature = jax.jit(jax.hessian(lambda x: target.log_density(x)))(x)
+        many = jax.jit(lambda xs: jax.vmap(target.log_density)(xs))(jnp.stack([x, -x]))
+        return value, slope, curvature, many
+
+    x = jnp.asarray([0.5, 3.0], jnp.float32)
+    found = programs(x)
+    assert len(calls) == 1
+    with plain_compilation():
+        expected = programs(x)
+    assert len(calls) > 1
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_outside_of_programs_a_density_is_called_as_it_is():
+    target = softcvi.DensityTarget(
+        lambda x: jnp.where(isinstance(x, jax.core.Tracer), 1.0, 2.0),
+        np.zeros(2, np.float32),
+    )
+    x = jnp.zeros(2, jnp.float32)
+    assert target.log_density(x) == 2.0
+    assert jax.jit(target.log_density)(x) == 1.0
+
+
+@pytest.mark.skipif(not MAPPINGS.exists(), reason="Linux bounds the mappings")
+def test_programs_are_given_up_before_a_process_holds_too_many():
     count = []
 
     @rarely_run
@@ -180,14 +220,30 @@ def test_programs_are_given_up_before_a_process_holds_too_many(monkeypatch):
         return x + 1
 
     def taken():
-        return len(_room._MAPPINGS.read_text().splitlines())
+        return len(MAPPINGS.read_text().splitlines())
 
     assert not make_room()
     for i in range(20):
         traced(np.zeros(i + 1))
     many = taken()
-    monkeypatch.setattr(_room, "_SHARE", 0.0)
-    assert make_room()
+    assert make_room(share=0.0)
     assert taken() < many
     traced(np.zeros(1))
     assert len(count) == 21
+
+
+def test_loops_with_little_to_do_are_compiled_quickly():
+    target = softcvi.DensityTarget(centred_at_one, np.zeros(2, np.float32))
+    many = softcvi.DensityTarget(
+        lambda x: centred_at_one(x) + jnp.sum(jnp.sin(x[0] + jnp.arange(1e5))),
+        np.zeros(2, np.float32),
+    )
+
+    def program(target, params=10, steps=10_000):
+        return advance_for(target, softcvi.SoftCVI(), np.zeros(params), steps)
+
+    assert program(target) is advance_briefly
+    assert program(target, params=20_000) is advance_one
+    assert program(target, steps=10**9) is advance_one
+    assert program(many) is advance_one
+    assert program(many, steps=100) is advance_briefly

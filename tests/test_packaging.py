@@ -37,7 +37,7 @@ LAYERS = (
 # `import softcvi` itself loads these, so they cannot import it back.
 INSIDE = LAYERS[: LAYERS.index("report")]
 
-MAX_LINES = 300
+MAX_LINES = 400
 LONG_FILES: tuple[str, ...] = ()
 
 OPTIONAL = (

@@ -6,6 +6,7 @@ from typing import ParamSpec, TypeVar
 
 import equinox as eqx
 import jax
+from jaxtyping import PyTree
 
 from softcvi._compile._ahead import Waiting
 from softcvi._compile._room import held
@@ -66,10 +67,10 @@ def rarely_run(function: Callable, effort: int = 1) -> Callable:
     def call(*args):
         if is_plain():
             return plain(*args)
-        leaves = jax.tree_util.tree_leaves(args)
         # Options belong to whole programs: JAX refuses them for a part of one.
-        traced = any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
-        return function(*args) if traced else waiting.call(compiled(), *args)
+        if _are_traced(args):
+            return function(*args)
+        return waiting.call(compiled(), *args)
 
     return call
 
@@ -140,24 +141,33 @@ def _are_known(options: Options) -> bool:
     return True
 
 
-def traced_once(*static: str) -> Callable[[Callable], Callable]:
-    """Trace a function once per shape, however often a program calls it.
+def traced_once(function: Callable, outside: bool = True) -> Callable:
+    """Trace a function once per shape, however many programs call it how often.
+
+    JAX keeps what it has traced, and its gradients and batches. Python's part of a
+    model, such as NumPyro's handlers, then runs once in a process.
 
     Args:
-        static: Names of arguments that are part of the program.
+        function: A function of pytrees; what is not an array is part of the program.
+        outside: Whether it is compiled outside of programs, too; otherwise it is then
+            called as it is.
 
     Example:
-        >>> traced_once()(lambda x: x + 1)(1).item()
+        >>> traced_once(lambda x: x + 1)(1)
         2
     """
+    compiled = eqx.filter_jit(function)
+    held(lambda: compiled)
 
-    def wrap(function: Callable) -> Callable:
-        compiled = jax.jit(function, static_argnames=static)
+    @functools.wraps(function)
+    def call(*args):
+        if is_plain() or not (outside or _are_traced(args)):
+            return function(*args)
+        return compiled(*args)
 
-        @functools.wraps(function)
-        def call(*args):
-            return function(*args) if is_plain() else compiled(*args)
+    return call
 
-        return call
 
-    return wrap
+def _are_traced(args: PyTree) -> bool:
+    leaves = jax.tree_util.tree_leaves(args)
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)

@@ -6,8 +6,6 @@ from typing import Any
 
 _MAPPINGS = Path("/proc/self/maps")
 _MOST_MAPPINGS = Path("/proc/sys/vm/max_map_count")
-# Share of the mappings that may be taken before programs are given up.
-_SHARE = 0.5
 _HELD: list[Callable[[], Any]] = []
 
 
@@ -27,12 +25,15 @@ def held(compiled: Callable[[], Any]) -> Callable[[], Any]:
     return compiled
 
 
-def make_room() -> bool:
+def make_room(share: float = 0.5) -> bool:
     """Give up this package's compiled programs where the process can hold few more.
 
     Each program takes some mappings of memory. Linux allows a process 65,530 of them,
     and XLA ends the process when there are none left: after some 80 fits of different
     models. JAX's own caches and the user's programs stay.
+
+    Args:
+        share: Share of the mappings that may be taken before programs are given up.
 
     Returns:
         Whether programs were given up.
@@ -47,7 +48,7 @@ def make_room() -> bool:
             taken = sum(1 for _ in lines)
     except (OSError, ValueError):  # other systems have no such bound
         return False
-    if taken < _SHARE * most:
+    if taken < share * most:
         return False
     for compiled in _HELD:
         # Equinox keeps the function that JAX compiled in this field.

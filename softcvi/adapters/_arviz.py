@@ -124,14 +124,14 @@ def _of_model(target, draws, key, predictive: bool, prior: bool):
         return {}, {}, {}, {}
     data_key, prior_key = jax.random.split(key)
     groups = {"log_likelihood": over_draws(target.log_likelihood, draws)}
-    seen = target.observed_data()
+    observed = target.observed_data()
     if predictive:
         groups["posterior_predictive"] = target.predict_draws(data_key, draws)
     if prior:
         drawn = target.prior_draws(prior_key, len(next(iter(draws.values()))))
-        groups["prior"] = {n: v for n, v in drawn.items() if n not in seen}
-        groups["prior_predictive"] = {n: v for n, v in drawn.items() if n in seen}
-    constant = {"observed_data": seen, "constant_data": target.constant_data()}
+        groups["prior"] = {n: v for n, v in drawn.items() if n not in observed}
+        groups["prior_predictive"] = {n: v for n, v in drawn.items() if n in observed}
+    constant = {"observed_data": observed, "constant_data": target.constant_data()}
     return groups, constant, target.coords(), target.dims()
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from softcvi.adapters._extras import require
 from softcvi.targets import AbstractRowSource
+from softcvi.targets._source import named
 
 
 class ParquetRows(AbstractRowSource):
@@ -31,28 +32,23 @@ class ParquetRows(AbstractRowSource):
         path: str | os.PathLike,
         columns: dict[str, str | list[str]] | None = None,
     ):
-        pyarrow = require("pyarrow", "rows")
         parquet = require("pyarrow.parquet", "rows")
         self.path = os.fspath(path)
-        try:
+        with named(f"path: {self.path} is not a whole Parquet file"):
             self.file = parquet.ParquetFile(self.path)
-        except pyarrow.ArrowInvalid as error:
-            raise ValueError(
-                f"path: {self.path} is not a whole Parquet file; it may be truncated, "
-                f"or still being written ({error}). Write it again."
-            ) from error
-        schema = self.file.schema_arrow
-        self.columns = {name: name for name in schema.names}
+            schema = self.file.schema_arrow
+            types = dict(zip(schema.names, schema.types, strict=True))
+        self.columns = {name: name for name in types}
         if columns is not None:
             self.columns = dict(columns)
         self.needed = sorted({c for name in self.columns for c in self._parts(name)})
-        unknown = [c for c in self.needed if c not in schema.names]
+        unknown = [c for c in self.needed if c not in types]
         if unknown:
             raise ValueError(
                 f"columns: {', '.join(unknown)} not in {self.path}; it has "
-                f"{', '.join(schema.names)}."
+                f"{', '.join(types)}."
             )
-        dtypes = {c: schema.field(c).type.to_pandas_dtype() for c in self.needed}
+        dtypes = {c: types[c].to_pandas_dtype() for c in self.needed}
         odd = [c for c in self.needed if not np.issubdtype(dtypes[c], np.number)]
         if odd:
             raise ValueError(
@@ -76,15 +72,10 @@ class ParquetRows(AbstractRowSource):
     def read(self, start: int, stop: int) -> dict[str, np.ndarray]:
         first = int(np.searchsorted(self.starts, start, side="right")) - 1
         end = int(np.searchsorted(self.starts, stop, side="left"))
-        try:
+        with named(f"path: rows {start} to {stop} of {self.path} cannot be read"):
             table = self.file.read_row_groups(list(range(first, end)), self.needed)
-        except OSError as error:
-            raise ValueError(
-                f"path: rows {start} to {stop} of {self.path} cannot be read: the file "
-                f"is damaged ({error}). Write it again."
-            ) from error
-        table = table.slice(start - int(self.starts[first]), stop - start)
-        arrays = {c: table.column(c).to_numpy() for c in self.needed}
+            table = table.slice(start - int(self.starts[first]), stop - start)
+            arrays = {c: table.column(c).to_numpy() for c in self.needed}
         return {
             name: np.stack([arrays[c] for c in value], axis=1)
             if isinstance(value, list)

@@ -1,4 +1,4 @@
-"""Fitting a guide to evaluations that were paid for once and are used many times."""
+"""Fitting a guide to stored evaluations, each of which is used many times."""
 
 import math
 

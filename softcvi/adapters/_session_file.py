@@ -1,6 +1,7 @@
 """The file of an ask-and-tell session: evaluations, guides and pending points."""
 
 import dataclasses
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 from softcvi.guides import AbstractGuide
-from softcvi.posterior._load import check_usable
+from softcvi.posterior._posterior import check_usable
 from softcvi.posterior._storage import read, write
 from softcvi.targets import AbstractSpace, Structure
 
@@ -42,7 +43,7 @@ class StoredSession:
     next_id: int
 
     def save(self, path: Path) -> None:
-        """Write all of it to a file."""
+        """Write all of it to a file; with evaluations, a full disk is a warning."""
         proposals = [proposal for proposal, _ in self.pending.values()]
         parts = {
             "guide": self.guide,
@@ -55,7 +56,19 @@ class StoredSession:
             "pending_ids": np.asarray(list(self.pending), np.int64),
             "pending_proposals": np.asarray(proposals, np.int64),
         }
-        write(path, parts, {"evaluations": len(self.log_p), "next_id": self.next_id})
+        facts = {"evaluations": len(self.log_p), "next_id": self.next_id}
+        try:
+            write(path, parts, facts)
+        except OSError as error:
+            if not len(self.log_p):
+                raise
+            # An evaluation can have taken hours: no full disk may throw it away.
+            warnings.warn(
+                f"path: {path} cannot be written ({error.strerror}). Make room: "
+                f"{len(self.log_p)} evaluations are in memory only until the next ask "
+                "or tell.",
+                stacklevel=4,
+            )
 
     @classmethod
     def load(cls, path: Path) -> "StoredSession":

@@ -9,6 +9,7 @@ from jaxtyping import PyTree
 
 from softcvi.adapters._extras import require
 from softcvi.targets import AbstractRowSource
+from softcvi.targets._source import named
 
 
 class ZarrRows(AbstractRowSource):
@@ -31,15 +32,12 @@ class ZarrRows(AbstractRowSource):
     def __init__(self, path: str | os.PathLike, names: list[str] | None = None):
         zarr = require("zarr", "rows")
         self.path = os.fspath(path)
-        try:
+        with named(f"path: {self.path} is not a Zarr array or group"):
             store: Any = zarr.open(self.path, mode="r")
-        except (OSError, KeyError, ValueError) as error:
-            raise ValueError(
-                f"path: {self.path} is not a Zarr array or group ({error})."
-            ) from error
+            is_array = hasattr(store, "shape")
+            known = [] if is_array else sorted(store.array_keys())
         self.arrays: PyTree = store
-        if not hasattr(store, "shape"):
-            known = sorted(store.array_keys())
+        if not is_array:
             unknown = [name for name in names or () if name not in known]
             if unknown or not known:
                 raise ValueError(
@@ -60,6 +58,7 @@ class ZarrRows(AbstractRowSource):
         )
 
     def read(self, start: int, stop: int) -> PyTree:
-        return jax.tree_util.tree_map(
-            lambda array: np.asarray(array[start:stop]), self.arrays
-        )
+        with named(f"path: rows {start} to {stop} of {self.path} cannot be read"):
+            return jax.tree_util.tree_map(
+                lambda array: np.asarray(array[start:stop]), self.arrays
+            )

@@ -136,7 +136,7 @@ def fit(
     """Fit a model in a file and write posterior, draws and a report."""
     # What follows takes a second to import, which --help should not.
     from softcvi.cli._fit_run import run_fit
-    from softcvi.cli._precision import double_precision
+    from softcvi.cli._progress import double_precision
 
     # Stan computes in double precision, and its users expect it.
     with double_precision(method.x64 or model.endswith(".stan")):

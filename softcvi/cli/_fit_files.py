@@ -1,17 +1,22 @@
-"""The folder of a fit: what may be there before, and what is there after."""
+"""Files of a fit: its folder before and after, and reference draws."""
 
 import dataclasses
 import hashlib
 import json
+import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+import equinox as eqx
+import numpy as np
 
 import softcvi
 from softcvi._atomic import atomic_write, remove_abandoned
 from softcvi.cli._errors import CommandError
-from softcvi.report import FitView, save_fit, write_report
+from softcvi.report import FitView, as_columns, save_fit, write_report
+from softcvi.targets import AbstractTarget
 
 CHECKPOINT = "checkpoint.npz"
 RESULT = "result.json"
@@ -183,3 +188,63 @@ def _change(key: str, before: Any, now: Any) -> str:
 
 def _word(value: Any) -> str:
     return "none" if value is None else str(value)
+
+
+_SHOWN = 6
+# What samplers, and our own draws.csv, write beside the parameters.
+_BESIDE = ("chain", "draw", "iteration", "log_q", "log_weight", "lp")
+
+
+def matched_reference(
+    path: Path, draws: Mapping[str, np.ndarray], target: AbstractTarget, quiet: bool
+) -> dict[str, np.ndarray]:
+    """Those of the draws that are parameters of the model.
+
+    Columns that are no parameters are left out as long as every parameter is there;
+    otherwise one of them is likely a misspelt parameter.
+    """
+    shapes = _shapes(target)
+    needed = _columns({n: s for n, s in shapes.items() if n in target.structure.names})
+    given = [name for name, column in as_columns(draws).items() if _is_given(column)]
+    known = {*_columns(shapes), *_BESIDE}
+    unknown = [c for c in given if c not in known and not c.endswith("__")]
+    missing = [column for column in needed if column not in given]
+    if missing and (unknown or len(missing) == len(needed)):
+        odd = f"{_listed(unknown)}: no such parameter. " if unknown else ""
+        raise CommandError(
+            f"--reference {path}: {odd}It has no {_listed(missing)}.\n"
+            f"Name its columns as the model does: {_listed(needed)}."
+        )
+    if missing and not quiet:
+        print(
+            f"note: {path} has no {_listed(missing)}; without these there is no "
+            "coverage",
+            file=sys.stderr,
+        )
+    matched = {name: values for name, values in draws.items() if name in shapes}
+    for name, values in matched.items():
+        if values.dtype.kind not in "biuf":
+            raise CommandError(f"--reference {path}: '{name}' holds text, not numbers.")
+    return matched
+
+
+def _shapes(target: AbstractTarget) -> dict[str, tuple[int, ...]]:
+    """Shapes of everything that the draws of a fit will have."""
+    described: dict[str, Any] = eqx.filter_eval_shape(
+        lambda u: target.describe(target.space.to_model(u)), target.like
+    )
+    return {name: tuple(leaf.shape) for name, leaf in described.items()}
+
+
+def _is_given(column: np.ndarray) -> bool:
+    """Whether the file has it: ``theta[1]`` alone leaves a hole at ``theta[0]``."""
+    return column.dtype.kind != "f" or not bool(np.all(np.isnan(column)))
+
+
+def _columns(shapes: Mapping[str, tuple[int, ...]]) -> list[str]:
+    return list(as_columns({n: np.zeros((1, *shape)) for n, shape in shapes.items()}))
+
+
+def _listed(names: list[str]) -> str:
+    rest = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {rest} more" if rest > 0 else "")

@@ -20,12 +20,11 @@ from softcvi.cli._fit_files import (
     clear_folder,
     fingerprints,
     is_finished,
+    matched_reference,
     write_all,
 )
-from softcvi.cli._fit_reference import matched_reference
 from softcvi.cli._folder import hold_folder, refuse_links
-from softcvi.cli._model_error import model_error
-from softcvi.cli._model_file import ModelFile, exited, load_target
+from softcvi.cli._model_file import ModelFile, exited, load_target, model_error
 from softcvi.cli._progress import make_reporter
 from softcvi.cli._terminal import say
 from softcvi.report import FitView, as_json

@@ -19,9 +19,9 @@ from softcvi.cli._errors import (
     USAGE,
     CommandError,
     explain,
+    usage_message,
 )
 from softcvi.cli._terminal import clear_warnings, print_anything
-from softcvi.cli._usage import usage_message
 
 _PIPE_CLOSED = 141
 _HELP_FLAGS = ("--help", "-h")
@@ -150,7 +150,7 @@ def _run(function: Any, bound: inspect.BoundArguments, command: str) -> int:
             sys.stdout.flush()
             return OK if code is None else int(code)
         except BrokenPipeError:
-            # The reader has gone (`softcvi ... | head`): nobody is left to be told.
+            # The reader has gone (`softcvi ... | head`): no message can reach it.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return _PIPE_CLOSED
         except Exception as error:

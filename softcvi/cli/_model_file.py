@@ -2,15 +2,18 @@
 
 import dataclasses
 import importlib.util
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
+from softcvi.cli._common import names_a_flag
 from softcvi.cli._data import TABLES, read_data
-from softcvi.cli._errors import FAILURE, CommandError, in_file
-from softcvi.cli._model_error import model_error
+from softcvi.cli._errors import FAILURE, USAGE, CommandError, in_file
 from softcvi.cli._model_kinds import MAKERS, Request, detect, is_model
 from softcvi.targets import AbstractTarget
 
@@ -154,3 +157,41 @@ def _read_stan(
 
 # Endings of files that are not Python.
 _READERS: dict[str, Any] = {".stan": _read_stan}
+
+
+_ABOUT_SHAPES = re.compile("shape|broadcast|dimension|length", re.IGNORECASE)
+# What the library calls the user's model.
+_THE_MODEL = re.compile("^(target|model|log_prob): ")
+
+
+def model_error(
+    error: Exception, path: Path, name: str, data: Mapping[str, Any], source: str
+) -> Exception:
+    """The same error with the model's file and, for shapes, the data's lengths."""
+    text = str(error).strip()
+    if isinstance(error, CommandError | OSError | ImportError) or names_a_flag(text):
+        return error
+    where = in_file(error, path.resolve()) or _named(error, text, f"{path.name}:{name}")
+    lengths = _unequal_lengths(data, source) if _ABOUT_SHAPES.search(text) else ""
+    is_input = bool(lengths or _THE_MODEL.match(text))
+    return CommandError(f"{where}\n{lengths}".rstrip(), USAGE if is_input else FAILURE)
+
+
+def _named(error: Exception, text: str, where: str) -> str:
+    if _THE_MODEL.match(text):
+        return f"{where}: {_THE_MODEL.sub('', text)}"
+    first = text.splitlines()[:1]
+    return ": ".join([where, type(error).__name__, *first])
+
+
+def _unequal_lengths(data: Mapping[str, Any], source: str) -> str:
+    lengths = {
+        name: len(value)
+        for name, value in data.items()
+        if isinstance(value, np.ndarray) and value.ndim
+    }
+    if len(set(lengths.values())) < 2:
+        return ""
+    (first, length), *others = lengths.items()
+    listed = "".join(f", {name} has {length}" for name, length in others)
+    return f"{source}: {first} has {length} values{listed}. Make them equally long."

@@ -1,5 +1,9 @@
-"""Progress of a fit, as a terminal or a log can show it."""
+"""Fits under a command: their progress, and double precision where it is asked for."""
 
+import contextlib
+from collections.abc import Iterator
+
+import jax
 from rich.console import Console
 
 from softcvi.fitting import AbstractReporter, Bar, Lines, Silent
@@ -29,3 +33,15 @@ def make_reporter(quiet: bool = False, name: str = "fit") -> AbstractReporter:
     console = Console(stderr=True)
     live = console.is_terminal and not console.is_dumb_terminal
     return Named(Bar(console) if live else Lines(), name)
+
+
+@contextlib.contextmanager
+def double_precision(wanted: bool) -> Iterator[None]:
+    """Compute in double precision, and restore the setting afterwards."""
+    before = jax.config.jax_enable_x64
+    if wanted:
+        jax.config.update("jax_enable_x64", True)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_enable_x64", before)

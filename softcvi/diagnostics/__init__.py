@@ -1,24 +1,25 @@
 """Diagnostics: is the answer any good?"""
 
 from softcvi.diagnostics._broad import BroadCheck, BroadMoments
-from softcvi.diagnostics._coverage import coverage
-from softcvi.diagnostics._drift import settled_drift
 from softcvi.diagnostics._evidence import (
     ChainCheck,
     Evidence,
     SamplerEvidence,
     SearchEvidence,
     WeightEvidence,
+    settled_drift,
 )
-from softcvi.diagnostics._examine import examine
-from softcvi.diagnostics._findings import Finding, Kind, Severity
-from softcvi.diagnostics._fresh import fresh_importance, khat_error
+from softcvi.diagnostics._examine import examine, fresh_importance, khat_error
+from softcvi.diagnostics._find import Finding, Kind, Severity
 from softcvi.diagnostics._gradient_snr import GradientStatistics, gradient_snr
 from softcvi.diagnostics._improper import ImproperDirection, improper_directions
-from softcvi.diagnostics._khat import khat
-from softcvi.diagnostics._mean_accuracy import mean_accuracy
+from softcvi.diagnostics._metrics import (
+    coverage,
+    khat,
+    mean_accuracy,
+    reference_log_prob,
+)
 from softcvi.diagnostics._precision import density_rounding
-from softcvi.diagnostics._reference_log_prob import reference_log_prob
 from softcvi.diagnostics._short_chains import short_chains
 from softcvi.diagnostics._summary import summarise
 from softcvi.diagnostics._thresholds import THRESHOLDS, Thresholds

@@ -1,17 +1,18 @@
-"""What can be found out about a posterior by itself, however it came about."""
+"""What fresh draws of a posterior tell about it, however it came about."""
 
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from softcvi._compile import host_key, host_split, rehearse
 from softcvi.diagnostics._evidence import Evidence, WeightEvidence
-from softcvi.diagnostics._fresh import fresh_importance
 from softcvi.diagnostics._improper import improper_directions
 from softcvi.diagnostics._precision import rounding_at
 from softcvi.diagnostics._short_chains import short_chains, vectors_of
+from softcvi.diagnostics._thresholds import THRESHOLDS
 from softcvi.guides import AbstractGuide
 from softcvi.posterior import ImportanceSample, Posterior
 from softcvi.targets import AbstractTarget
+from softcvi.targets._cost import affordable
 
 # Draws that are enough to look along lines from.
 _FEW = 1000
@@ -81,3 +82,72 @@ def examine(
         improper=improper_directions(keys[2], target, vectors) or (),
         model_warnings=target.model_warnings,
     )
+
+
+_MORE = 4
+# Operations that the first draws may take, and draws of a density that is dearer.
+_BUDGET = 3e10
+_FEWEST_OF_DEAR = 1_000
+# Standard errors of k-hat within which it is not known on which side it lies.
+_ERRORS = 2.0
+
+
+def khat_error(khat: float, num_draws: int) -> float:
+    """Standard error of k-hat, of a Pareto fit to the largest weights.
+
+    Args:
+        khat: The estimate.
+        num_draws: Draws that it is made from.
+
+    Example:
+        >>> from softcvi.diagnostics import khat_error
+        >>> round(khat_error(0.7, 4000), 2)
+        0.12
+    """
+    tail = min(0.2 * num_draws, 3.0 * np.sqrt(num_draws))
+    return (1.0 + max(khat, 0.0)) / float(np.sqrt(tail))
+
+
+def fresh_importance(
+    key: PRNGKeyArray, posterior: Posterior, *, fewest: int = 4_000, most: int = 64_000
+) -> ImportanceSample:
+    """Weighted draws, more of them where k-hat is near its threshold.
+
+    The key must not have been used to choose this posterior among others: the best of
+    several is judged too well by the draws that it was chosen by.
+
+    Args:
+        key: Random key.
+        posterior: The fitted posterior, with its target.
+        fewest: Draws to begin with; down to 1,000 where a log density takes more than
+            some million operations.
+        most: Draws at most.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, softcvi
+        >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+        >>> posterior = softcvi.Posterior(softcvi.guides.mean_field(target), target)
+        >>> sample = softcvi.diagnostics.fresh_importance(jax.random.key(0), posterior)
+        >>> len(sample.log_q)
+        4000
+    """
+    n = min(fewest, most)
+    if posterior.target is not None and n > _FEWEST_OF_DEAR:
+        n = affordable(posterior.target, _BUDGET, fewest=_FEWEST_OF_DEAR, most=n)
+    if posterior.guide.structure.size > THRESHOLDS.many_parameters:
+        most = n  # weights of whole particles say little there
+    sample = posterior.importance(key, n)
+    while n < most and _is_near_the_threshold(sample):
+        n = min(_MORE * n, most)
+        sample = posterior.importance(key, n, begun=sample)
+    return sample
+
+
+def _is_near_the_threshold(sample: ImportanceSample) -> bool:
+    if not np.isfinite(sample.khat):
+        return False
+    n = len(sample.log_q)
+    if sample.ess > THRESHOLDS.even_ess_share * n:
+        return False
+    distance = abs(sample.khat - THRESHOLDS.usable_khat)
+    return distance < _ERRORS * khat_error(sample.khat, n)

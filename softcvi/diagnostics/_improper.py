@@ -5,6 +5,8 @@ improper. A guide then widens for as long as it is trained, and none of its diag
 needs to notice: on any finite range the guide may fit well.
 """
 
+import functools
+
 import equinox as eqx
 import jax
 import numpy as np
@@ -191,12 +193,12 @@ def _vector_density(target: AbstractTarget):
     return lambda vector: target.log_density(target.structure.unravel(vector))
 
 
-@rarely_run
+@functools.partial(rarely_run, effort=0)
 def _hessian(target: AbstractTarget, point: Float[Array, " d"]) -> Float[Array, "d d"]:
     return jax.hessian(_vector_density(target))(point)
 
 
-@rarely_run
+@functools.partial(rarely_run, effort=0)
 def _along(
     target: AbstractTarget,
     base: Float[Array, "b d"],

@@ -1,6 +1,7 @@
-"""Short Hamiltonian chains from the draws of a posterior: do they stay?"""
+"""Short Hamiltonian chains from draws: do they stay, and where do averages go?"""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -10,15 +11,18 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from softcvi._compile import as_array, host_fold_in, rarely_run
-from softcvi.diagnostics._chain_limits import Limit, limit_of, spread_of
 from softcvi.diagnostics._clusters import clusters, factor_within
 from softcvi.diagnostics._evidence import ChainCheck
 from softcvi.diagnostics._hamiltonian import (
     LEAPFROG,
+    MANY,
     Chains,
     Geometry,
+    Pace,
     advance,
+    factor_of,
     num_full,
+    spread_by,
     started,
 )
 from softcvi.posterior import ImportanceSample, Posterior
@@ -26,11 +30,79 @@ from softcvi.targets import Structure
 from softcvi.targets._cost import affordable
 from softcvi.targets._numpy_random import numpy_generator
 
+# A memory that is nearly complete says nothing about where the chains would end.
+_LARGEST_MEMORY = 0.95
+
+
+@dataclasses.dataclass(frozen=True)
+class Limit:
+    """Where the average of each chain goes, and the memory of its start."""
+
+    each: np.ndarray
+    memory: np.ndarray
+
+    @property
+    def value(self) -> np.ndarray:
+        """The mean over chains."""
+        return self.each.mean(axis=0)
+
+    @property
+    def error(self) -> np.ndarray:
+        """Its standard error."""
+        return self.each.std(axis=0) / np.sqrt(len(self.each))
+
+
+# Chains of improper posteriors have no bounds.
+@np.errstate(invalid="ignore", over="ignore")
+def limit_of(later: np.ndarray, start: np.ndarray, modes: np.ndarray) -> Limit:
+    """Where averages over chains go, from how much they have forgotten of their start.
+
+    If what is left of the start's departure is the share ``memory``, the mean of
+    ``later - memory * start`` is ``1 - memory`` times the mean in the long run.
+
+    Args:
+        later: Average over each chain.
+        start: Where it started.
+        modes: Number of the mode that it stays in, whose mean departures are from.
+    """
+    counts = np.bincount(modes)[:, None]
+    centres = [
+        np.stack([np.bincount(modes, column) for column in x.T], axis=1) / counts
+        for x in (start, later)
+    ]
+    centred = start - centres[0][modes]
+    variance = np.mean(centred**2, axis=0)
+    covariance = np.mean(centred * (later - centres[1][modes]), axis=0)
+    memory = covariance / np.where(variance > 0, variance, np.inf)
+    memory = np.clip(memory, 0.0, _LARGEST_MEMORY)
+    return Limit((later - memory * start) / (1 - memory), memory)
+
+
+def spread_of(
+    first: Limit, second: Limit, own: np.ndarray, errors: float
+) -> np.ndarray:
+    """Variances that chains go to; zero where they have none.
+
+    What chains that remember their start go to is known so badly that a variance can
+    come out negative. Where it could as well be the answer's own, the chains say
+    nothing about it, and the answer's own is given back.
+
+    Args:
+        first: Where the means go.
+        second: Where the means of squares go.
+        own: Variances of the answer.
+        errors: Standard errors that a value may be off by.
+    """
+    variance = second.value - first.value**2
+    error = np.hypot(second.error, 2 * first.value * first.error)
+    is_unknown = (variance <= 0) & (variance + errors * error >= own)
+    return np.where(is_unknown, own, np.where(variance > 0, variance, 0.0))
+
+
 _PROPOSALS = 4000
 # Above this many parameters fewer chains are averaged over more transitions, which
 # takes as long; transitions there are nearly independent in whitened space.
-_MANY = 100
-_CHAINS_OF_MANY = 128
+CHAINS_OF_MANY = 128
 # Transitions to settle in, then to measure; measured again, over more of them, while
 # the chains still remember where they started.
 _SETTLING = 30
@@ -43,11 +115,11 @@ _SETTLING_OF_DEAR = 10
 _MEASURED_OF_DEAR = (20, 60)
 _DISPERSED_OF_DEAR = 1 / 3
 # A gradient takes about as long as so many values.
-_GRADIENT = 3
+GRADIENT = 3
 _FORGOTTEN = 0.5
 # So many chains start from a normal of twice the spread.
 _DISPERSED_SHARE = 0.5
-_INFLATION = 2.0
+INFLATION = 2.0
 # Values further out count as this far, so that heavy tails have errors.
 _LIMIT = 6.0
 _POOLED_ERRORS = 3.0
@@ -69,9 +141,7 @@ class _Answer:
     @classmethod
     def of(cls, sample: ImportanceSample, structure: Structure) -> "_Answer":
         vectors = vectors_of(sample.particles, structure)
-        n = len(vectors)
-        shares = np.exp(sample.log_weights) if sample.is_usable else np.ones(n)
-        shares = shares / shares.sum()
+        shares = shares_of(sample)
         mean = shares @ vectors
         sd = np.sqrt(shares @ (vectors - mean) ** 2)
         return cls(vectors, shares, mean, _LIMIT * sd)
@@ -99,7 +169,7 @@ def short_chains(
         posterior: The fitted posterior; its target needs a gradient.
         sample: Weighted draws of it; drawn anew if not given.
         chains: Number of chains; fewer are used above 100 parameters, and where a log
-            density is dear.
+            density is expensive.
 
     Example:
         >>> import jax, jax.numpy as jnp, softcvi
@@ -118,10 +188,10 @@ def short_chains(
         sample = posterior.importance(key, _PROPOSALS)
     answer = _Answer.of(sample, target.structure)
     size = answer.mean.size
-    if size > _MANY:
-        chains = min(chains, _CHAINS_OF_MANY)
+    if size > MANY:
+        chains = min(chains, CHAINS_OF_MANY)
     settling, measured, share = _SETTLING, _MEASURED, _DISPERSED_SHARE
-    per_chain = _GRADIENT * LEAPFROG * (settling + measured[0])
+    per_chain = GRADIENT * LEAPFROG * (settling + measured[0])
     fewest = min(chains, _CHAINS_OF_DEAR)
     chains = affordable(target, _BUDGET, fewest=fewest, most=chains, each=per_chain)
     if chains == _CHAINS_OF_DEAR:
@@ -130,11 +200,11 @@ def short_chains(
     rng = numpy_generator(key)
     weighs = (sample.is_usable or sample.khat == -np.inf) and size <= _MAX_WEIGHED
     dispersed = int(share * chains) if weighs else 0
-    factor = _factor(answer, rng)
+    factor = factor_of(posterior.guide, answer.vectors, answer.shares)
     pick = rng.choice(len(answer.shares), chains - dispersed, p=answer.shares)
     noise = rng.normal(size=(dispersed, size))
-    out = noise * factor if factor.ndim == 1 else noise @ factor.T
-    begin = np.concatenate([answer.vectors[pick], answer.mean + _INFLATION * out])
+    out = spread_by(factor, noise)
+    begin = np.concatenate([answer.vectors[pick], answer.mean + INFLATION * out])
     dtype = jnp.result_type(*target.structure.dtypes)
     # Steps as long as from one mode to the next are refused in all of them.
     within = factor_within(answer.vectors[pick]) if factor.ndim == 2 else None
@@ -142,17 +212,18 @@ def short_chains(
         as_array(factor if within is None else within, dtype),
         as_array(answer.mean, dtype),
         as_array(answer.limit, dtype),
-        len(pick),
+        np.array(len(pick), np.int32),
     )
     none, one = np.int32(0), np.int32(1)
     state = started(np.asarray(begin, dtype))
     # The key itself may have made the draws.
     keys = [host_fold_in(key, i + 1) for i in range(2 + len(measured))]
-    state = advance(keys[0], state, geometry, target, none, one)
+    pace = Pace.of(LEAPFROG, LEAPFROG)
+    state = advance(keys[0], state, geometry, target, none, one, pace)
     begun_at = np.asarray(state.log_p, np.float64)[: len(pick)]
-    state = advance(keys[1], state, geometry, target, np.int32(settling), none)
+    state = advance(keys[1], state, geometry, target, np.int32(settling), none, pace)
     for key, transitions in zip(keys[2:], measured, strict=True):
-        state = advance(key, state, geometry, target, np.int32(transitions), none)
+        state = advance(key, state, geometry, target, np.int32(transitions), none, pace)
         check = _compare(answer, begin[: len(pick)], state, transitions)
         if check.memory < _FORGOTTEN:
             break
@@ -160,6 +231,17 @@ def short_chains(
     if weighs:
         escaped = _escaped_share(posterior, sample, state, begun_at)
     return dataclasses.replace(check, escaped=escaped)
+
+
+def shares_of(sample: ImportanceSample) -> np.ndarray:
+    """Weights that sum to one; equal ones where weights would only add noise.
+
+    Args:
+        sample: Weighted draws.
+    """
+    n = len(sample.log_weights)
+    shares = np.exp(sample.log_weights) if sample.is_usable else np.ones(n)
+    return shares / shares.sum()
 
 
 def vectors_of(particles: PyTree, structure: Structure) -> np.ndarray:
@@ -172,20 +254,6 @@ def vectors_of(particles: PyTree, structure: Structure) -> np.ndarray:
     leaves = map(np.asarray, structure.treedef.flatten_up_to(particles))
     rows = [leaf.reshape(len(leaf), -1) for leaf in leaves]
     return np.concatenate(rows, axis=1).astype(np.float64)
-
-
-def _factor(answer: _Answer, rng: np.random.Generator) -> np.ndarray:
-    """A factor of the answer's covariance; standard deviations where draws are few."""
-    vectors = answer.vectors
-    n, size = vectors.shape
-    if size > n // 2:
-        return answer.limit / _LIMIT
-    # Weights may sit on one draw; the guide's own covariance keeps this positive.
-    weighted = np.cov(vectors.T, aweights=answer.shares, ddof=0).reshape(size, size)
-    own = np.cov(vectors.T).reshape(size, size)
-    covariance = 0.9 * weighted + 0.1 * own
-    ridge = 1e-9 * np.diag(np.diagonal(covariance) + 1e-30)
-    return np.linalg.cholesky(covariance + ridge)
 
 
 def _compare(
@@ -287,7 +355,7 @@ def _escaped_share(
     return max(float(np.mean((is_typical & is_outside)[g])) for g in groups)
 
 
-@rarely_run
+@functools.partial(rarely_run, effort=0)
 def _log_q(guide, x: Float[Array, "chains d"]) -> Float[Array, " chains"]:
     guide = paramax.unwrap(guide)
     return jax.vmap(lambda x: guide.log_prob(guide.structure.unravel(x)))(x)

@@ -3,8 +3,7 @@
 import equinox as eqx
 
 from softcvi.diagnostics._evidence import Evidence
-from softcvi.diagnostics._find import find, has_even_weights
-from softcvi.diagnostics._findings import Finding, Severity
+from softcvi.diagnostics._find import Finding, Severity, find, has_even_weights
 from softcvi.diagnostics._words import advice, reasons
 
 _LEVELS = {

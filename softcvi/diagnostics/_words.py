@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from softcvi.diagnostics._evidence import Evidence
-from softcvi.diagnostics._findings import Finding, Kind, Severity
+from softcvi.diagnostics._find import Finding, Kind, Severity
 
 Numbers = dict[str, float]
 

@@ -1,12 +1,22 @@
-"""Where a fit begins: the guides to try, each at its start, cheapest first."""
+"""Where a fit begins: the guides to try, cheapest first, and how many steps each needs.
+
+A guide that fits before it is trained needs few of them.
+"""
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 from jaxtyping import PRNGKeyArray
 
+from softcvi._compile import host_key
+from softcvi.diagnostics import THRESHOLDS
+from softcvi.fitting._interrupt import CallbackFailure, first_line
+from softcvi.fitting._result import FitResult, History
 from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective, SoftCVI, TemperedProposal
+from softcvi.posterior import Posterior
 from softcvi.starts import (
     AbstractStart,
     Explore,
@@ -15,9 +25,10 @@ from softcvi.starts import (
     StartReport,
     suggest,
 )
-from softcvi.starts._place import STARTUP_SHARE, place
+from softcvi.starts._choose import STARTUP_SHARE, place
 from softcvi.starts._precise import in_enough_precision
 from softcvi.targets import AbstractTarget
+from softcvi.targets._cost import affordable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,3 +128,96 @@ def placed(
 
 def _startup_share(start: AbstractStart) -> float:
     return 0.0 if isinstance(start, NoStart) else STARTUP_SHARE
+
+
+# What is left to train where the weights are even: a twentieth of the usual steps, in
+# which the history shows that nothing moves.
+_FEW = 500
+_DRAWS = 1000
+# Fewer of both where a log density takes millions of operations, within a budget.
+_BUDGET = 3e10
+_FEWEST, _FEWEST_DRAWS = 100, 250
+# Parameters that may have one weight together, in the sense of the verdict's threshold.
+_PART = 100
+# Other draws than those that compare start and end, and than those of the verdict.
+_SEED = 20_23
+
+
+def enough_steps(
+    guide: AbstractGuide,
+    target: AbstractTarget,
+    objective: AbstractObjective,
+    steps: int,
+) -> tuple[int, str]:
+    """How many steps a guide needs that a start has placed, and why, for people.
+
+    With hundreds of parameters or many rows each step is expensive, and a posterior
+    that is normal is known before the first one: importance weights of the guide as
+    placed are even, for each hundred of its parameters. Weights correct what is left.
+
+    Args:
+        guide: The guide at its start.
+        target: The posterior.
+        objective: What it is trained by.
+        steps: Steps that were asked for.
+
+    Returns:
+        Number of steps, and a reason; empty where all of them are needed.
+    """
+    # All data at once can be far more than the steps would read.
+    by_parts = target.draw_data(host_key(0)) is not None
+    if steps <= _FEW or by_parts or not target.has_gradient:
+        return steps, ""
+    draws = affordable(target, _BUDGET, fewest=_FEWEST_DRAWS, most=_DRAWS)
+    sample = Posterior(guide, target).importance(host_key(_SEED), draws)
+    share = sample.ess / draws
+    # The share of a product of independent parts is the product of theirs.
+    even = THRESHOLDS.even_ess_share ** max(1.0, guide.structure.size / _PART)
+    if not (sample.is_usable and share > even):
+        return steps, ""
+    few = affordable(
+        target, _BUDGET, fewest=_FEWEST, most=_FEW, each=objective.num_evaluations
+    )
+    return few, f"{few} steps, as {share:.0%} of the draws carry weight before any"
+
+
+def untrained(
+    posterior: Posterior, status: str, message: str, **facts: Any
+) -> FitResult:
+    """A result with an empty history.
+
+    Args:
+        posterior: The guide as it is, and the target.
+        status: How the fit ended.
+        message: In words.
+        **facts: Further fields of the result.
+    """
+    none = np.zeros(0)
+    return FitResult(
+        posterior=posterior,
+        status=status,
+        message=message,
+        history=History(none, none, none, none),
+        steps=0,
+        num_particles=0,
+        num_bad_densities=0,
+        num_skipped_steps=0,
+        seconds_start=0.0,
+        seconds_compile=0.0,
+        seconds_run=0.0,
+        **facts,
+    )
+
+
+def failed_start(
+    target: AbstractTarget, guide: AbstractGuide, failure: CallbackFailure
+) -> FitResult:
+    """The result of a fit whose model failed before the first step.
+
+    Args:
+        target: The target.
+        guide: The guide as it was before.
+        failure: What the model raised.
+    """
+    message = f"the model failed during the start: {first_line(failure)}"
+    return untrained(Posterior(guide, target), "failed", message, error=failure)

@@ -41,14 +41,15 @@ def enable_compilation_cache(
 ) -> Path | None:
     """Keep compiled programs on disk, so that the next process starts at once.
 
-    Compiling often takes longer than a fit, so that the first fit of a process calls
-    this by itself; ``SOFTCVI_CACHE=0`` in the environment, or None as ``path``, turns
-    it off. A folder that JAX was already told of (``JAX_COMPILATION_CACHE_DIR``) stays
-    as it is, unless ``path`` is given. The standard folder is kept below a gigabyte,
-    oldest programs go first; several processes can use it at the same time. It is not
-    used if other users can write to it, who would decide what is run. XLA would
-    print a page for each program that it reads, so its logs are turned off, unless you
-    chose a level (``TF_CPP_MIN_LOG_LEVEL``) yourself.
+    Compiling often takes longer than a fit, so that the first fit of a process, or the
+    first ``from_numpyro``, calls this by itself; ``SOFTCVI_CACHE=0`` in the
+    environment, or None as ``path``, turns it off. A folder that JAX was already told
+    of (``JAX_COMPILATION_CACHE_DIR``) stays as it is, unless ``path`` is given. The
+    standard folder is kept below a gigabyte, oldest programs go first; several
+    processes can use it at the same time. It is not used if other users can write to
+    it, who would decide what is run. XLA would print a page for each program that it
+    reads, so its logs are turned off, unless you chose a level
+    (``TF_CPP_MIN_LOG_LEVEL``) yourself.
 
     Args:
         path: The folder; by default ``SOFTCVI_CACHE_DIR``, or the user's cache folder

@@ -8,26 +8,32 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from softcvi.fitting._checkpoint import CheckpointFile
-from softcvi.fitting._failure import CallbackFailure, callback_failures, first_line
-from softcvi.fitting._fingerprint import fingerprint
-from softcvi.fitting._history import History
-from softcvi.fitting._interrupt import Abandoned, Interruptible, Patience, wait_for
-from softcvi.fitting._processes import (
+from softcvi.fitting._checkpoint import CheckpointFile, fingerprint
+from softcvi.fitting._devices import (
     agreed,
     are_many,
     ended_elsewhere,
     is_first,
     shared,
 )
+from softcvi.fitting._interrupt import (
+    Abandoned,
+    CallbackFailure,
+    Interruptible,
+    Patience,
+    callback_failures,
+    first_line,
+    wait_for,
+)
+from softcvi.fitting._loop import LoopState, Run
 from softcvi.fitting._progress import AbstractReporter
-from softcvi.fitting._state import LoopState, Run
+from softcvi.fitting._result import History
 from softcvi.fitting._stopping import AbstractStoppingRule, Progress
 
 _CHUNK_SECONDS = 0.25
 # How often a rule that looks at the history is asked: at the same steps in equal runs.
 _LOOKS = 64
-# After so many steps without a single usable one there is no hope of another.
+# A fit ends after so many steps without a single usable one.
 _STEPS_BEFORE_GIVING_UP = 32
 
 Advance = Callable[[LoopState, jax.Array, jax.Array], LoopState]

@@ -5,10 +5,17 @@ import os
 import time
 from typing import Any
 
+import jax
 from jaxtyping import PRNGKeyArray
 
 from softcvi._compile import full_precision, host_fold_in, host_split, make_room
-from softcvi.fitting._begin import Beginning, placed, suggested
+from softcvi.fitting._begin import (
+    Beginning,
+    enough_steps,
+    failed_start,
+    placed,
+    suggested,
+)
 from softcvi.fitting._cache import cache_by_default
 from softcvi.fitting._checkpoint import Checkpoint, as_checkpoint
 from softcvi.fitting._checks import (
@@ -18,16 +25,15 @@ from softcvi.fitting._checks import (
     check_target,
     checked_key,
 )
+from softcvi.fitting._correct import corrected
 from softcvi.fitting._drive import Host
-from softcvi.fitting._failure import CallbackFailure, callback_failures
+from softcvi.fitting._interrupt import CallbackFailure, callback_failures, first_line
 from softcvi.fitting._modes import fit_from_starts
 from softcvi.fitting._optimizer import as_optimizer
 from softcvi.fitting._progress import AbstractReporter, as_reporter
 from softcvi.fitting._result import FitResult
-from softcvi.fitting._short import enough_steps
 from softcvi.fitting._stopping import AbstractStoppingRule, Never
 from softcvi.fitting._train import Plan, raise_if_failed, train
-from softcvi.fitting._untrained import failed_start
 from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective, SoftCVI
 from softcvi.starts import NoStart, as_start, suggest
@@ -88,6 +94,9 @@ def fit(
     Returns:
         The posterior with its status, history and verdict. It is never worse than the
         guide at the start: where training made it worse, the start is given back.
+        Where no guide is trusted, ``sample`` gives draws of chains that began at those
+        of the guide, if the model has a gradient, the chains agree and no stopping rule
+        was given.
 
     Example:
         >>> import jax, jax.numpy as jnp, softcvi
@@ -138,6 +147,16 @@ def fit(
 
     result = _first_trusted(run_key, beginning, plan)
     raise_if_failed([result], throw)
+    # Limits of the user's leave no room for chains.
+    if guide is None and isinstance(stopping, Never):
+        try:
+            with callback_failures():
+                result = corrected(result)
+        except KeyboardInterrupt:
+            result = _interrupted(result, "before chains have corrected it")
+        except (CallbackFailure, ValueError, jax.errors.JaxRuntimeError) as error:
+            message = f"{result.message}; chains failed: {first_line(error)}"
+            result = result.with_facts(message=message)
     return result.with_facts(seconds_start=seconds_start)
 
 
@@ -152,12 +171,13 @@ def _first_trusted(key: PRNGKeyArray, beginning: Beginning, plan: Plan) -> FitRe
     results: list[FitResult] = []
     words: list[str] = []
     for i, candidate in enumerate(beginning.candidates):
-        guide, steps, why_few = candidate.make(), plan.steps, ""
-        if candidate.may_fit_already:
-            steps, why_few = enough_steps(
-                guide, beginning.target, candidate.objective, steps
-            )
+        steps, why_few = plan.steps, ""
         try:
+            guide = candidate.make()
+            if candidate.may_fit_already:
+                steps, why_few = enough_steps(
+                    guide, beginning.target, candidate.objective, steps
+                )
             [result] = train(
                 key if i == 0 else host_fold_in(key, i),
                 beginning.target,
@@ -171,6 +191,13 @@ def _first_trusted(key: PRNGKeyArray, beginning: Beginning, plan: Plan) -> FitRe
                 raise
             results[-1] = _interrupted(results[-1], "before the next guide")
             break
+        except ValueError as error:
+            if not results:
+                raise
+            # What other guides have reached is not lost to one that cannot be used.
+            message = f"{results[-1].message}; {candidate.words}: {first_line(error)}"
+            results[-1] = results[-1].with_facts(message=message)
+            continue
         if results and result.steps == 0:
             break  # a limit was reached before
         choices = {"start": beginning.words}

@@ -1,11 +1,11 @@
-"""Waiting for a compiled loop so that Ctrl-C and time limits are noticed meanwhile."""
+"""What ends a compiled loop early: Ctrl-C, time limits, and errors of the model."""
 
 import contextlib
 import queue
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -52,7 +52,7 @@ class Interruptible:
 
     def _remember(self, signum: int, frame: FrameType | None) -> None:
         self.presses += 1
-        # Who waits asks for the number; this is for when nobody does.
+        # Usually `check` is called; this ends code that never calls it.
         if self.presses > 2:
             raise KeyboardInterrupt
 
@@ -133,3 +133,44 @@ def _thread_settings() -> list[Callable[[], contextlib.AbstractContextManager]]:
         lambda: jax.default_device(device),
         lambda: jax.default_matmul_precision(precision),
     ]
+
+
+class CallbackFailure(RuntimeError):
+    """A function called back from inside a compiled program raised."""
+
+
+@contextlib.contextmanager
+def callback_failures() -> Iterator[None]:
+    """Tell what a model raised when it was called back from other errors.
+
+    Raises:
+        CallbackFailure: For what the model raised; other errors pass as they are.
+    """
+    try:
+        yield
+    except jax.errors.JaxRuntimeError as error:
+        if "callback" not in str(error).lower():
+            raise
+        raise CallbackFailure(str(error)) from error
+    except ValueError as error:
+        # What a callback raises on the calling thread arrives as a ValueError.
+        if "CpuCallback" not in str(error):
+            raise
+        raise CallbackFailure(str(error)) from error
+
+
+def first_line(error: Exception) -> str:
+    r"""The line of an error that says most: that of the exception in the model.
+
+    Args:
+        error: What a compiled program raised.
+
+    Example:
+        >>> first_line(RuntimeError("INTERNAL: callback: Traceback\nKeyError: 'a'"))
+        "KeyError: 'a'"
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    for line in reversed(lines):
+        if "Error" in line or "Exception" in line:
+            return line
+    return lines[0] if lines else type(error).__name__

@@ -11,6 +11,7 @@ import jax
 from jaxtyping import Array, Key, Shaped
 
 from softcvi._compile import full_precision, make_room
+from softcvi.fitting._begin import failed_start
 from softcvi.fitting._cache import cache_by_default
 from softcvi.fitting._checkpoint import Checkpoint, as_checkpoint
 from softcvi.fitting._checks import (
@@ -21,18 +22,17 @@ from softcvi.fitting._checks import (
     checked_keys,
 )
 from softcvi.fitting._drive import Host
-from softcvi.fitting._failure import CallbackFailure, callback_failures
+from softcvi.fitting._interrupt import CallbackFailure, callback_failures
+from softcvi.fitting._loop import Batch
 from softcvi.fitting._optimizer import as_optimizer
 from softcvi.fitting._progress import AbstractReporter, as_reporter
 from softcvi.fitting._result import FitResult
-from softcvi.fitting._state import Batch
 from softcvi.fitting._stopping import AbstractStoppingRule, Never
 from softcvi.fitting._train import Plan, raise_if_failed, train
-from softcvi.fitting._untrained import failed_start
 from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective, SoftCVI
+from softcvi.starts._choose import STARTUP_SHARE, place_by_newton
 from softcvi.starts._explore import MAX_NEWTON_DIM
-from softcvi.starts._place import STARTUP_SHARE, place_by_newton
 from softcvi.targets import AbstractTarget
 
 

@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from softcvi.fitting._begin import placed
+from softcvi.fitting._loop import Batch
 from softcvi.fitting._many import begin_and_train
 from softcvi.fitting._result import FitResult
-from softcvi.fitting._state import Batch
 from softcvi.fitting._train import Plan, raise_if_failed
 from softcvi.guides import AbstractGuide, MixtureGuide
 from softcvi.objectives import AbstractObjective

@@ -1,13 +1,16 @@
-"""What a fit returns."""
+"""What a fit returns: the result, its history, and its table in text."""
 
 import copy
 import dataclasses
 import functools
+import math
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, PRNGKeyArray, Real
 
 from softcvi._compile import host_key
 from softcvi.diagnostics import (
@@ -22,11 +25,10 @@ from softcvi.diagnostics import (
     settled_drift,
     summarise,
 )
+from softcvi.diagnostics._chain_draws import ChainDraws
 from softcvi.diagnostics._examine import prepare_examination
 from softcvi.fitting._compare import flat_vectors, missed_mass, quality_of
-from softcvi.fitting._failure import CallbackFailure, callback_failures
-from softcvi.fitting._history import History
-from softcvi.fitting._table import as_table
+from softcvi.fitting._interrupt import CallbackFailure, callback_failures
 from softcvi.posterior import ImportanceSample, Posterior, psis
 from softcvi.starts import StartReport
 from softcvi.targets._cost import affordable
@@ -39,7 +41,59 @@ _CHECK_SEED = 20_25
 _LARGEST_RANKED_KHAT = 1.0
 # Operations that weights of draws for the user may take beyond one weight per draw.
 _BUDGET = 3e11
+# Draws of the guide to choose each corrected draw from, and numbers to keep for that.
+_PROPOSALS_PER_DRAW, _MOST_NUMBERS = (4, 32), 100_000_000
 _LEVELS = {"not trusted": 0, "caution": 1, "trusted": 2}
+
+
+class History(eqx.Module):
+    """Averages over equal parts of the run, at most 512 of them.
+
+    The raw loss is left out on purpose: with alpha = 1 it is always log K.
+
+    Attributes:
+        step: Last step of each part.
+        excess: KL between labels and predictions; falls to zero.
+        label_ess: Effective number of labels, between 1 and K.
+        elbo: Evidence lower bound.
+
+    Example:
+        >>> import numpy as np, softcvi
+        >>> rows = np.array([1.0, 2.0])
+        >>> history = softcvi.fitting.History(rows, rows, rows, rows)
+        >>> history.last()["excess"]
+        2.0
+    """
+
+    step: Real[np.ndarray, " rows"]
+    excess: Float[np.ndarray, " rows"]
+    label_ess: Float[np.ndarray, " rows"]
+    elbo: Float[np.ndarray, " rows"]
+
+    @classmethod
+    def from_sums(
+        cls, sums: Float[ArrayLike, "all_rows 5"], record_every: int, steps_done: int
+    ) -> "History":
+        """Averages from the sums that the compiled loop keeps."""
+        rows = -(-steps_done // record_every)
+        sums = np.asarray(sums, np.float64)[:rows]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = sums[:, :3] / sums[:, 3:4]
+        step = np.minimum((np.arange(rows) + 1) * record_every, steps_done)
+        return cls(step, *means.T)
+
+    def last(self, share: float = 0.1) -> dict[str, float]:
+        """Averages over the last part of the run."""
+        rows = max(1, int(np.ceil(share * self.step.size)))
+        return {
+            name: _finite_mean(getattr(self, name)[-rows:])
+            for name in ("excess", "label_ess", "elbo")
+        }
+
+
+def _finite_mean(values: np.ndarray) -> float:
+    finite = values[np.isfinite(values)]
+    return float(np.mean(finite)) if finite.size else float("nan")
 
 
 class FitError(RuntimeError):
@@ -78,6 +132,8 @@ class FitResult:
         start: What the start found about the posterior, all modes included; None if
             there was none.
         error: The exception of a failed run.
+        chains: Draws of chains that began at those of the guide and are the answer
+            instead of these; None where the guide is the answer.
 
     Example:
         >>> import jax, jax.numpy as jnp, softcvi
@@ -102,6 +158,7 @@ class FitResult:
     uses_labels: bool = True
     start: StartReport | None = None
     error: Exception | None = None
+    chains: ChainDraws | None = None
 
     def with_facts(self, **facts: Any) -> "FitResult":
         """The same answer, verdict included, with other times or words."""
@@ -147,14 +204,24 @@ class FitResult:
         )
 
     def _broad(self) -> BroadCheck | None:
-        """How the answer differs from the broad draws of the start."""
-        search = None if self.start is None else self.start.search
-        if search is None or search.broad is None or not self.has_weights:
+        if not self.has_weights:
             return None
-        sample = self.importance
-        vectors = flat_vectors(sample)
-        is_usable = self.has_usable_weights
-        weights = np.exp(sample.log_weights) if is_usable else None
+        weights = self.weighted_draws[1]
+        weights = None if weights is None else np.exp(weights)
+        return self.compared_with_broad(flat_vectors(self.importance), weights)
+
+    def compared_with_broad(
+        self, vectors: Float[np.ndarray, "n d"], weights: np.ndarray | None = None
+    ) -> BroadCheck | None:
+        """How draws differ from the broad ones of the start.
+
+        Args:
+            vectors: Draws in the fitting space.
+            weights: Their weights; equal ones by default.
+        """
+        search = None if self.start is None else self.start.search
+        if search is None or search.broad is None:
+            return None
         return search.broad.compared(BroadMoments.of(vectors, weights))
 
     def _search(self) -> SearchEvidence | None:
@@ -184,15 +251,29 @@ class FitResult:
     def sample(self, key: PRNGKeyArray, n: int = 1000) -> dict[str, Array]:
         """Draws of the answer: those of the guide, corrected where weights can do it.
 
+        Where no guide is trusted chains may have corrected them: ``draws_are``.
+
         Args:
             key: Random key.
             n: Number of draws.
         """
         target = self.posterior.target
+        if self.chains is not None:
+            return self.chains.sample(key, n)
         if self.has_usable_weights and target is not None:
-            proposals = affordable(target, _BUDGET, fewest=n, most=4 * n)
+            most = n * self._proposals_per_draw(n)
+            proposals = affordable(target, _BUDGET, fewest=n, most=most)
             return self.posterior.resample(key, n, proposals=proposals)
         return self.posterior.sample(key, n)
+
+    def _proposals_per_draw(self, n: int) -> int:
+        """Enough that most draws are distinct, as far as memory allows."""
+        leaves = jax.tree_util.tree_leaves(self.importance.draws)
+        size = sum(leaf.size for leaf in leaves) / len(self.importance.log_q)
+        share = self.importance.ess / len(self.importance.log_q)
+        fewest, most = _PROPOSALS_PER_DRAW
+        room = max(fewest, _MOST_NUMBERS / (n * max(size, 1.0)))
+        return math.ceil(np.clip(1 / share, fewest, min(most, room)))
 
     @property
     def rank(self) -> tuple[int, float, float]:
@@ -208,9 +289,19 @@ class FitResult:
     @property
     def draws_are(self) -> str:
         """Where the draws of ``sample`` come from."""
+        if self.chains is not None:
+            return "from chains that began at draws of the guide"
         if self.has_usable_weights:
             return "corrected by importance weights"
         return "the guide's own"
+
+    @property
+    def weighted_draws(self) -> tuple[dict[str, Array], np.ndarray | None]:
+        """The draws that estimates are made from, and log weights; None if equal."""
+        if self.chains is not None:
+            return self.chains.draws, None
+        weights = self.importance.log_weights if self.has_usable_weights else None
+        return self.importance.draws, weights
 
     @property
     def khat(self) -> float:
@@ -248,9 +339,8 @@ class FitResult:
                 "result.posterior.sample(key, n, condition=datum)"
             )
             return "\n".join(lines)
-        weights = self.importance.log_weights if self.has_usable_weights else None
         lines.append(f"estimates  {self.draws_are}")
-        rows = summarise(self.importance.draws, weights)
+        rows = summarise(*self.weighted_draws)
         return "\n".join([*lines, "", *as_table(rows, max_rows)])
 
     def _trained_words(self) -> list[str]:
@@ -283,3 +373,27 @@ def _without_density(key: PRNGKeyArray, posterior: Posterior) -> ImportanceSampl
     log_weights, khat = psis(log_p - log_q)
     draws = posterior.sample(key, CHECK_DRAWS)
     return ImportanceSample(draws, log_p, log_q, log_weights, khat, -np.inf, particles)
+
+
+def as_table(rows: list[dict[str, float | str]], max_rows: int = 20) -> list[str]:
+    """Rows of ``softcvi.diagnostics.summarise`` as lines of text.
+
+    Args:
+        rows: One per scalar.
+        max_rows: Scalars to list; the others are counted.
+
+    Example:
+        >>> import numpy as np, softcvi
+        >>> rows = softcvi.diagnostics.summarise({"x": np.array([0.0, 2.0])})
+        >>> softcvi.fitting.as_table(rows)[1].split()[:2]
+        ['x', '1']
+    """
+    width = max((len(str(row["name"])) for row in rows[:max_rows]), default=0)
+    columns = ("mean", "sd", "q5", "median", "q95")
+    lines = [" " * width + "".join(f"{c:>11}" for c in columns)]
+    for row in rows[:max_rows]:
+        numbers = "".join(f"{row[c]:>11.4g}" for c in columns)
+        lines.append(f"{row['name']:<{width}}{numbers}")
+    if len(rows) > max_rows:
+        lines.append(f"... and {len(rows) - max_rows} more")
+    return lines

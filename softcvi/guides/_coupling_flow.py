@@ -10,7 +10,7 @@ from flowjax.flows import coupling_flow as flowjax_coupling_flow
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Scalar
 
 from softcvi.guides._base import VectorGuide
-from softcvi.guides._like import as_guide_structure
+from softcvi.guides._parameters import as_guide_structure
 from softcvi.guides._vector import AbstractVectorDistribution
 from softcvi.guides._whitened import Whitened
 

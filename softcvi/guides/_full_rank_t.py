@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Scalar
 
 from softcvi.guides._base import VectorGuide
 from softcvi.guides._gaussian import FullRankNormal
-from softcvi.guides._like import as_guide_structure, float_dtype
+from softcvi.guides._parameters import as_guide_structure, float_dtype
 from softcvi.guides._uniform import open_uniform
 from softcvi.guides._vector import AbstractVectorDistribution
 from softcvi.guides._whitened import Whitened

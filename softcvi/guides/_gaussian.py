@@ -10,8 +10,13 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Scalar
 from paramax import Parameterize
 
 from softcvi.guides._base import VectorGuide
-from softcvi.guides._like import as_guide_structure, float_dtype
-from softcvi.guides._parameters import in_units, positive_in_units, positive_parameter
+from softcvi.guides._parameters import (
+    as_guide_structure,
+    float_dtype,
+    in_units,
+    positive_in_units,
+    positive_parameter,
+)
 from softcvi.guides._vector import AbstractVectorDistribution
 from softcvi.guides._whitened import Whitened
 

@@ -8,9 +8,8 @@ import paramax
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Scalar
 
 from softcvi.guides._base import AbstractGuide, num_noise
-from softcvi.guides._condition import refuse_condition
 from softcvi.guides._gaussian import HALF_LOG_TWO_PI, full_rank
-from softcvi.guides._like import as_guide_structure
+from softcvi.guides._parameters import as_guide_structure, refuse_condition
 from softcvi.targets import Structure
 from softcvi.targets._plate import check_plate
 

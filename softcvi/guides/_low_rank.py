@@ -12,8 +12,13 @@ from paramax import Parameterize
 
 from softcvi.guides._base import VectorGuide
 from softcvi.guides._gaussian import HALF_LOG_TWO_PI
-from softcvi.guides._like import as_guide_structure, float_dtype
-from softcvi.guides._parameters import in_units, positive_in_units, positive_parameter
+from softcvi.guides._parameters import (
+    as_guide_structure,
+    float_dtype,
+    in_units,
+    positive_in_units,
+    positive_parameter,
+)
 from softcvi.guides._vector import AbstractVectorDistribution
 
 

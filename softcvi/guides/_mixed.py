@@ -7,13 +7,13 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Scalar
 
 from softcvi.guides._base import AbstractGuide, num_noise
-from softcvi.guides._condition import refuse_condition
 from softcvi.guides._discrete import (
     categorical_from_noise,
     categorical_log_prob,
     categorical_noise_owner,
 )
 from softcvi.guides._gaussian import full_rank, mean_field
+from softcvi.guides._parameters import refuse_condition
 from softcvi.targets import AbstractTarget, Structure
 
 _FULL_RANK_DIM = 30

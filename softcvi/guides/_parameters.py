@@ -1,10 +1,13 @@
-"""Trainable arrays of guides: positive ones, and ones counted in fixed units."""
+"""Arrays of guides: trainable ones, those of a particle, and conditions."""
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 from paramax import AbstractUnwrappable, NonTrainable, Parameterize
 from paramax.utils import inv_softplus
+
+from softcvi.guides._base import AbstractGuide
+from softcvi.targets import AbstractTarget, Structure
 
 
 def positive_parameter(value: Array) -> Parameterize:
@@ -56,3 +59,25 @@ def _is_plain(tree: PyTree) -> bool:
         tree, is_leaf=lambda node: isinstance(node, AbstractUnwrappable)
     )
     return not any(isinstance(node, AbstractUnwrappable) for node in nodes)
+
+
+def as_guide_structure(target: AbstractTarget | Structure | PyTree) -> Structure:
+    """The structure of a target's particle, or of a pytree like one."""
+    if isinstance(target, Structure):
+        return target
+    return target.structure if isinstance(target, AbstractTarget) else Structure(target)
+
+
+def float_dtype(structure: Structure):
+    """The widest dtype of a particle, in which a guide keeps its parameters."""
+    return jnp.result_type(*structure.dtypes)
+
+
+def refuse_condition(guide: AbstractGuide, condition: PyTree) -> None:
+    """Say so where a guide would otherwise ignore the datum it is conditioned on."""
+    if condition is not None:
+        raise ValueError(
+            f"guide: a {type(guide).__name__} does not depend on a condition, and this "
+            "target gives it one per datum. Use a conditional guide such as "
+            "VectorGuide(NetworkDistribution(encoder, ...), like)."
+        )

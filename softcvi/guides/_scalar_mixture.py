@@ -12,8 +12,11 @@ from paramax import Parameterize
 
 from softcvi.guides._base import VectorGuide
 from softcvi.guides._gaussian import HALF_LOG_TWO_PI
-from softcvi.guides._like import as_guide_structure, float_dtype
-from softcvi.guides._parameters import positive_parameter
+from softcvi.guides._parameters import (
+    as_guide_structure,
+    float_dtype,
+    positive_parameter,
+)
 from softcvi.guides._vector import AbstractVectorDistribution
 
 

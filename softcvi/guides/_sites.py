@@ -12,7 +12,7 @@ from flowjax.distributions import AbstractDistribution
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Scalar
 
 from softcvi.guides._base import AbstractGuide
-from softcvi.guides._condition import refuse_condition
+from softcvi.guides._parameters import refuse_condition
 from softcvi.guides._vector import (
     AbstractVectorDistribution,
     as_vector_distribution,

@@ -38,7 +38,7 @@ def num_spline_parameters(knots: int) -> int:
     return 3 * (knots + 1) + 1
 
 
-@traced_once("low", "high")
+@traced_once
 def spline_forward(
     raw: Float[Array, "*shape p"], x: Float[Array, "*shape"], low: float, high: float
 ) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
@@ -58,7 +58,7 @@ def spline_forward(
     return jnp.where(inside, y, x), jnp.where(inside, log_derivative, 0.0)
 
 
-@traced_once("low", "high")
+@traced_once
 def spline_inverse(
     raw: Float[Array, "*shape p"], y: Float[Array, "*shape"], low: float, high: float
 ) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:

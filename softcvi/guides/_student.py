@@ -12,8 +12,11 @@ from jaxtyping import Array, Float, Num, PRNGKeyArray, PyTree, Scalar
 from paramax import Parameterize
 
 from softcvi.guides._base import VectorGuide
-from softcvi.guides._like import as_guide_structure, float_dtype
-from softcvi.guides._parameters import positive_parameter
+from softcvi.guides._parameters import (
+    as_guide_structure,
+    float_dtype,
+    positive_parameter,
+)
 from softcvi.guides._uniform import joined
 from softcvi.guides._vector import (
     AbstractVectorDistribution,

@@ -6,6 +6,7 @@ from softcvi.ladder._fit_until import DEFAULT_RUNGS, fit_until
 from softcvi.ladder._flow import Flow
 from softcvi.ladder._normal import AsPlaced, Simple
 from softcvi.ladder._result import LadderResult
+from softcvi.ladder._short_chains import ShortChains
 
 __all__ = [
     "DEFAULT_RUNGS",
@@ -19,6 +20,7 @@ __all__ = [
     "Flow",
     "LadderResult",
     "LadderState",
+    "ShortChains",
     "Simple",
     "fit_until",
 ]

@@ -16,6 +16,7 @@ from softcvi.guides import (
 from softcvi.ladder._base import LadderState
 from softcvi.starts import Moments
 from softcvi.starts._choose import EASY_DIM, FAR_OFF_KHAT
+from softcvi.starts._importance import factor_of
 from softcvi.targets import AbstractTarget
 
 _LEAST_CHAINS, _MOST_CHAINS = 4, 16
@@ -99,15 +100,14 @@ def _through_moments(
     else:
         offsets = np.stack([mode.mean - mean for mode in distinct])
         covariance = np.mean([mode.dense for mode in distinct], axis=0)
-        factor = np.linalg.cholesky(covariance + offsets.T @ offsets / len(distinct))
+        factor = factor_of(covariance + offsets.T @ offsets / len(distinct), 0.0)
         guide = whitened(
             mean_field(target),
             jnp.asarray(mean, dtype),
             jnp.asarray(factor, dtype),
         )
         steps = [
-            np.linalg.cholesky(mode.dense) @ z
-            for mode, z in zip(taken, noise, strict=True)
+            factor_of(mode.dense, 0.0) @ z for mode, z in zip(taken, noise, strict=True)
         ]
         points = means + _DISPERSION * np.stack(steps)
         centres = np.linalg.solve(factor, (means - mean).T).T

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from softcvi.diagnostics import Evidence, SamplerEvidence, Verdict, judge, summarise
+from softcvi.diagnostics import Evidence, Verdict, judge, summarise
+from softcvi.diagnostics._chain_draws import MET_RHAT, ChainDraws
 from softcvi.fitting import History, as_table
 from softcvi.ladder._base import AbstractRung, Attempt, LadderState
 from softcvi.ladder._chain_space import ChainSpace, chain_space
@@ -18,54 +19,9 @@ from softcvi.ladder._convergence import rhat_and_ess
 from softcvi.posterior import Posterior
 from softcvi.starts import StartReport
 from softcvi.targets import AbstractTarget
-from softcvi.targets._numpy_random import numpy_generator
 
 _LEVELS = {"not trusted": 0, "caution": 1, "trusted": 2}
-# Chains that are closer than this have met: more draws may be enough.
-_MET_RHAT = 1.1
 _MAX_DRAWS = 64_000
-
-
-class ChainDraws(eqx.Module):
-    """Draws of a Markov chain, with what says whether they can be trusted.
-
-    Attributes:
-        draws: Named arrays in model coordinates, chains joined.
-        rhat: Largest split R-hat over all scalars.
-        ess: Smallest effective sample size over all scalars.
-        divergences: Number of divergent transitions.
-
-    Example:
-        >>> from softcvi.ladder import ChainDraws
-        >>> ChainDraws({}, rhat=1.2, ess=80.0, divergences=3).trusted
-        False
-    """
-
-    draws: dict[str, Array]
-    rhat: float
-    ess: float
-    divergences: int
-
-    @property
-    def evidence(self) -> SamplerEvidence:
-        """What the verdict on these draws is made from."""
-        lengths = [len(values) for values in self.draws.values()]
-        return SamplerEvidence(
-            self.rhat, self.ess, self.divergences, max(lengths, default=1)
-        )
-
-    @property
-    def verdict(self) -> Verdict:
-        """Whether the chains agree, have mixed, and seldom diverged."""
-        return judge(Evidence(sampler=self.evidence))
-
-    @property
-    def trusted(self) -> bool:
-        """Whether nothing speaks against the draws."""
-        return self.verdict.trusted
-
-    def __str__(self) -> str:
-        return str(self.verdict)
 
 
 @dataclasses.dataclass(eq=False)
@@ -130,12 +86,7 @@ class ChainResult:
             key: Random key.
             n: Number of draws.
         """
-        total = self.chain.evidence.num_draws
-        index = numpy_generator(key).choice(total, n, replace=n > total)
-        return {
-            name: jnp.asarray(np.asarray(values)[index])
-            for name, values in self.chain.draws.items()
-        }
+        return self.chain.sample(key, n)
 
     def summary(self, max_rows: int = 20) -> str:
         """Verdict and estimates as text.
@@ -211,7 +162,7 @@ class Chains(AbstractRung):
             sampler.post_warmup_state = sampler.last_state
             chain = _described(pieces, divergences, space, state.target)
             took = time.perf_counter() - piece_began
-            can_help = chain.rhat < _MET_RHAT and not chain.trusted
+            can_help = chain.rhat < MET_RHAT and not chain.trusted
             total = chain.evidence.num_draws
             if not can_help or took > state.seconds_left or total >= _MAX_DRAWS:
                 break

@@ -7,16 +7,17 @@ from jaxtyping import PRNGKeyArray
 
 from softcvi._compile import full_precision, host_split
 from softcvi.fitting import AbstractReporter, Checkpoint, FitError, as_reporter
+from softcvi.fitting._begin import failed_start
 from softcvi.fitting._cache import cache_by_default
 from softcvi.fitting._checkpoint import CheckpointError, as_checkpoint
 from softcvi.fitting._checks import check_count, check_target, checked_key
-from softcvi.fitting._failure import CallbackFailure, callback_failures
-from softcvi.fitting._untrained import failed_start
+from softcvi.fitting._interrupt import CallbackFailure, callback_failures
 from softcvi.ladder._base import INTERRUPTED, AbstractRung, Attempt, LadderState
 from softcvi.ladder._chains import Chains
 from softcvi.ladder._flow import Flow
 from softcvi.ladder._normal import AsPlaced, Simple
 from softcvi.ladder._result import LadderResult
+from softcvi.ladder._short_chains import ShortChains
 from softcvi.objectives import SoftCVI
 from softcvi.starts import Explore, InBestSpace, NoStart, suggest
 from softcvi.targets import AbstractTarget
@@ -25,6 +26,7 @@ DEFAULT_RUNGS: tuple[AbstractRung, ...] = (
     Simple(),
     AsPlaced(),
     Flow(),
+    ShortChains(),
     Flow("deeper spline flow", layers=8, width=64, particles=32, factor=2),
     Chains(),
 )
@@ -49,9 +51,9 @@ def fit_until(
 
     The rungs: a normal, or a Student's t where the start finds heavy tails or skewness
     (with several modes a mixture), trained and as placed; a spline flow on the space
-    whitened by it, and a deeper flow with more particles, unless there are more than 32
-    parameters or what went before was far off; and at last NUTS in the whitened space,
-    as long as there is time. The answer is the first that is accepted, or the best. A
+    whitened by it, with up to 16 parameters; many short chains from the draws of the
+    best of these; a deeper flow; and at last NUTS in the whitened space, as long as
+    there is time. The answer is the first that is accepted, or the best. A
     rung that fails (a missing package, an exception, no memory) is recorded and does
     not lose what the others have reached.
 

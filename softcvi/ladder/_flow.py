@@ -14,7 +14,7 @@ from softcvi.objectives import SoftCVI
 from softcvi.starts._choose import EASY_DIM, FAR_OFF_KHAT
 from softcvi.targets import AbstractTarget
 
-# In more dimensions chains are quicker than flows, and surer.
+# Without a gradient there are no chains, which are quicker in many dimensions.
 _MAX_DIM = 32
 # Chains are sure: no flow may take more of what is left than this.
 _SHARE_OF_BUDGET = 0.25
@@ -24,9 +24,9 @@ _MOMENT_DRAWS = 4096
 class Flow(AbstractRung):
     """A spline flow behind an affine map, unless earlier answers were too far off.
 
-    Not with more than 32 parameters, not where everything before was far off (except
-    with few parameters and for the first flow), and not where it would take most of the
-    time that is left.
+    Not with more than 16 parameters (32 without a gradient, where there are no chains),
+    not where everything before was far off (except for the first flow), and not where
+    it would take most of the time that is left.
 
     Args:
         name: What to call it.
@@ -54,7 +54,8 @@ class Flow(AbstractRung):
 
     def _is_worthwhile(self, state: LadderState) -> bool:
         structure = state.target.structure
-        if not structure.is_continuous or structure.size > _MAX_DIM:
+        most = EASY_DIM if state.target.has_gradient else _MAX_DIM
+        if not structure.is_continuous or structure.size > most:
             return False
         flows = [f for f in state.fits if f.posterior.guide.is_flow]
         # In many dimensions a flow cannot make up for a normal that is far off, and

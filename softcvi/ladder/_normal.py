@@ -6,8 +6,7 @@ import functools
 import equinox as eqx
 
 from softcvi.fitting import FitResult, TimeLimit, fit
-from softcvi.fitting._short import enough_steps
-from softcvi.fitting._untrained import untrained
+from softcvi.fitting._begin import enough_steps, untrained
 from softcvi.ladder._base import AbstractRung, Attempt, LadderState
 from softcvi.objectives import SoftCVI, TemperedProposal
 from softcvi.posterior import Posterior

@@ -53,6 +53,8 @@ class LadderResult:
     def chain(self) -> ChainDraws | None:
         """The chains' draws, if they are the answer."""
         answer = self.answer
+        if isinstance(answer, FitResult):
+            return answer.chains
         return answer.chain if isinstance(answer, ChainResult) else None
 
     @property

@@ -5,9 +5,19 @@ from softcvi.objectives._blocks import (
     AbstractBlocks,
     AdaptiveBlocks,
     NoBlocks,
+    PlateBlocks,
     RandomBlocks,
+    SiteBlocks,
 )
-from softcvi.objectives._contrast import StepInfo, contrast
+from softcvi.objectives._contrast import (
+    AbstractNegative,
+    CustomNegative,
+    FlatNegative,
+    StepInfo,
+    TemperedPosterior,
+    TemperedProposal,
+    contrast,
+)
 from softcvi.objectives._divergences import (
     AbstractDivergence,
     Alpha,
@@ -18,22 +28,14 @@ from softcvi.objectives._divergences import (
     ReverseKL,
 )
 from softcvi.objectives._elbo import ELBO
-from softcvi.objectives._group_blocks import PlateBlocks, SiteBlocks
 from softcvi.objectives._local_labels import LocalLabels
 from softcvi.objectives._model_term import WithModelTerm, with_model_parameters
-from softcvi.objectives._negatives import (
-    AbstractNegative,
-    CustomNegative,
-    FlatNegative,
-    TemperedPosterior,
-    TemperedProposal,
-)
-from softcvi.objectives._particles import Particles
-from softcvi.objectives._proposals import (
+from softcvi.objectives._particles import (
     AbstractProposal,
     DefensiveProposal,
     FixedProposal,
     GuideProposal,
+    Particles,
 )
 from softcvi.objectives._snis_fkl import SNISForwardKL
 from softcvi.objectives._softcvi import SoftCVI

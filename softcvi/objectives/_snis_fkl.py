@@ -9,10 +9,13 @@ from jaxtyping import Array, PRNGKeyArray, Scalar
 
 from softcvi.guides import AbstractGuide
 from softcvi.objectives._base import AbstractObjective, check_num_particles
-from softcvi.objectives._contrast import StepInfo, contrast
-from softcvi.objectives._labels import log_soft_labels
-from softcvi.objectives._particles import Particles, draw_particles
-from softcvi.objectives._proposals import AbstractProposal, GuideProposal
+from softcvi.objectives._contrast import StepInfo, contrast, log_soft_labels
+from softcvi.objectives._particles import (
+    AbstractProposal,
+    GuideProposal,
+    Particles,
+    draw_particles,
+)
 from softcvi.targets import AbstractTarget
 
 

@@ -10,11 +10,14 @@ from jaxtyping import Array, PRNGKeyArray, Scalar
 from softcvi.guides import AbstractGuide
 from softcvi.objectives._base import AbstractObjective, check_num_particles
 from softcvi.objectives._blocks import AbstractBlocks, NoBlocks
-from softcvi.objectives._contrast import StepInfo, contrast
+from softcvi.objectives._contrast import (
+    AbstractNegative,
+    StepInfo,
+    TemperedProposal,
+    contrast,
+)
 from softcvi.objectives._divergences import AbstractDivergence, ForwardKL
-from softcvi.objectives._negatives import AbstractNegative, TemperedProposal
-from softcvi.objectives._particles import Particles
-from softcvi.objectives._proposals import AbstractProposal, GuideProposal
+from softcvi.objectives._particles import AbstractProposal, GuideProposal, Particles
 from softcvi.targets import AbstractTarget
 
 

@@ -134,12 +134,17 @@ class Decoder:
         if cls is MixtureGuide and "components" in fields:
             # Files written before components of one kind were kept as one stack.
             return MixtureGuide(fields["components"], fields["logits"])
-        known = getattr(cls, "__dataclass_fields__", None)
+        known: dict | None = getattr(cls, "__dataclass_fields__", None)
         value: Any = object.__new__(cls)
         for name, item in fields.items():
             if name.startswith("__") or (known is not None and name not in known):
                 raise ValueError(f"{cls.__name__} has no field {name!r}")
             object.__setattr__(value, name, item)
+        for name, field in (known or {}).items():
+            make = field.default_factory
+            if name not in fields and make is not dataclasses.MISSING:
+                # The file is older than the field.
+                object.__setattr__(value, name, make())
         return value
 
     def _rebuild(self, cls: type, node: dict, depth: int) -> Any:

@@ -4,11 +4,9 @@ from softcvi.report._chart import Chart
 from softcvi.report._columns import as_columns
 from softcvi.report._draw_charts import pair_chart
 from softcvi.report._files import as_json, read_fit, save_fit
-from softcvi.report._index import write_index
-from softcvi.report._page import write_report
-from softcvi.report._picture import draw_pair
-from softcvi.report._stored import needs_model
-from softcvi.report._sweep_picture import draw_sweep
+from softcvi.report._page import write_index, write_report
+from softcvi.report._picture import draw_pair, draw_sweep
+from softcvi.report._reference import needs_model
 from softcvi.report._table import Table
 from softcvi.report._view import FitView
 from softcvi.report.style import METHOD_STYLES, Style, style_of

@@ -7,8 +7,7 @@ import numpy as np
 
 from softcvi.report._chart import Chart, draw, number, plain_number, shortened
 from softcvi.report._columns import Columns, density, is_discrete, shown_range
-from softcvi.report._interest import by_interest
-from softcvi.report._view import FitView
+from softcvi.report._view import FitView, by_interest
 from softcvi.report.style import METHOD_STYLES, Style
 
 _MARGINALS = 12

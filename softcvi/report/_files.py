@@ -12,7 +12,7 @@ import numpy as np
 
 from softcvi._atomic import write_text
 from softcvi.diagnostics import summarise
-from softcvi.report._stored import posterior_for
+from softcvi.report._reference import posterior_for
 from softcvi.report._view import HISTORY, FitView
 from softcvi.targets import AbstractTarget
 

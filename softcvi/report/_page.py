@@ -1,6 +1,7 @@
-"""One self-contained HTML page from one fit or a few."""
+"""Self-contained HTML pages: of one fit or a few, and of many with an index."""
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,15 @@ from softcvi.report._draw_charts import (
     pairs_chart,
     reference_of,
 )
-from softcvi.report._table import Table, comparison_table, estimates_table
+from softcvi.report._table import (
+    Table,
+    advice,
+    comparison_table,
+    estimates_table,
+    headline,
+    meaning,
+)
 from softcvi.report._view import FitView
-from softcvi.report._words import advice, headline, meaning
 
 _MARGINAL_LIMIT = 12
 Fit = FitView | FitResult | LadderResult
@@ -139,3 +146,41 @@ def _group(name: str, views: list[FitView]) -> dict[str, Any]:
         "estimates": estimates_table(views),
         "has_reference": reference_of(views) is not None,
     }
+
+
+def write_index(
+    fits: Sequence[Any], folder: str | os.PathLike, *, title: str = "Fits"
+) -> Path:
+    """Write ``index.html`` with a comparison, and a page for each fit beside it.
+
+    Args:
+        fits: Results, or views of them.
+        folder: Where to; made if it does not exist.
+        title: Heading of the index.
+
+    Returns:
+        The index.
+
+    Example:
+        >>> import tempfile
+        >>> from softcvi.report import FitView, write_index
+        >>> index = write_index([FitView.example()] * 2, tempfile.mkdtemp())
+        >>> sorted(page.name for page in index.parent.iterdir())
+        ['01-example-softcvi-1.html', '02-example-softcvi-2.html', 'index.html']
+    """
+    views = with_own_names(as_views(fits))
+    folder = Path(folder)
+    digits = max(2, len(str(len(views))))
+    links = [
+        f"{i:0{digits}d}-{_slug(view.title)}.html" for i, view in enumerate(views, 1)
+    ]
+    for view, link in zip(views, links, strict=True):
+        write_report(view, folder / link)
+    index = folder / "index.html"
+    html = render("index.html", title=title, table=comparison_table(views, links))
+    write_text(index, html)
+    return index
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60] or "fit"

@@ -1,13 +1,18 @@
 """A fit beside draws taken as the truth."""
 
 import dataclasses
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from softcvi.guides import AbstractGuide
+from softcvi.posterior import Posterior, load
+from softcvi.posterior._storage import read
 from softcvi.report._columns import Columns
-from softcvi.targets import Structure
+from softcvi.targets import AbstractSpace, AbstractTarget, SpaceOfModel, Structure
 
 _FAR, _NEAR = 0.5, 0.3
 _WRONG_SPREAD, _DOUBTFUL_SPREAD = 2.0, 1.4
@@ -79,3 +84,50 @@ def worse(first: str, second: str) -> str:
     """The worse of two verdicts."""
     order = ("trusted", "caution", "not trusted")
     return max(first, second, key=order.index)
+
+
+POSTERIOR = "posterior.softcvi"
+
+
+def needs_model(folder: str | os.PathLike, reference: Mapping[str, Any]) -> bool:
+    """Whether coverage of reference draws needs the model that was fitted.
+
+    Args:
+        folder: The folder of a fit.
+        reference: Named arrays with a leading axis of draws.
+
+    Example:
+        >>> needs_model("no-such-folder", {})
+        False
+    """
+    path = Path(folder) / POSTERIOR
+    if not path.exists():
+        return False
+    guide, space = _guide_and_space(path)
+    return has_all_of(guide.structure, reference) and isinstance(space, SpaceOfModel)
+
+
+def posterior_for(
+    folder: Path, reference: Mapping[str, Any], target: AbstractTarget | None = None
+) -> Posterior | None:
+    """The posterior, if reference draws have a density under it."""
+    path = folder / POSTERIOR
+    if not path.exists():
+        return None
+    guide, space = _guide_and_space(path)
+    if not has_all_of(guide.structure, reference):
+        return None
+    if not isinstance(space, SpaceOfModel):
+        return load(path)
+    return load(path, target)
+
+
+def _guide_and_space(path: Path) -> tuple[AbstractGuide, AbstractSpace]:
+    parts, _ = read(path)
+    guide, space = parts.get("guide"), parts.get("space")
+    if not isinstance(guide, AbstractGuide) or not isinstance(space, AbstractSpace):
+        raise ValueError(
+            f"{path}: holds no posterior: a guide and its space are missing. Fit it "
+            "again with softcvi fit."
+        )
+    return guide, space

@@ -1,7 +1,9 @@
 """What a page needs to know of one fit, as plain numbers that can be stored."""
 
 import dataclasses
-from collections.abc import Mapping
+import importlib.metadata
+import platform
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -13,7 +15,6 @@ from softcvi.ladder import LadderResult
 from softcvi.posterior import Posterior
 from softcvi.report._columns import Columns, as_columns
 from softcvi.report._reference import has_all_of, worse, worst_shift
-from softcvi.report._versions import versions
 from softcvi.report.style import Style, style_of
 
 _MAX_COLUMNS = 2000
@@ -255,3 +256,34 @@ class FitView:
 def _thin(values: np.ndarray) -> np.ndarray:
     every = -(-len(values) // _MAX_REFERENCE)
     return values[::every]
+
+
+def by_interest(views: Sequence[FitView]) -> list[str]:
+    """Scalars that a verdict names, then scalar parameters, then elements of arrays."""
+    named = {name for view in views for name in view.named}
+
+    def rank(name: str) -> int:
+        if name in named:
+            return 0
+        return 2 if name.endswith("]") else 1
+
+    return sorted(views[0].columns, key=rank)
+
+
+_PACKAGES = ("softcvi", "jax", "jaxlib", "equinox", "flowjax", "optax", "numpy")
+
+
+def versions() -> dict[str, str]:
+    """Versions of what decides the numbers, and the device."""
+    found = {"Python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    device = jax.devices()[0]
+    names = dict.fromkeys((device.platform, device.device_kind))
+    found["device"] = " ".join(name for name in names if name)
+    found["system"] = f"{platform.system()} {platform.machine()}"
+    found["float64"] = "yes" if jax.config.jax_enable_x64 else "no"
+    return found

@@ -13,7 +13,7 @@ from softcvi.starts._tempered import Evaluator
 from softcvi.targets import AbstractTarget
 from softcvi.targets._numpy_random import numpy_generator
 
-# Points that the program of the log density takes at once: few, as each is dear.
+# Points that the program of the log density takes at once: few, as each is expensive.
 _POINTS = 50
 # Places that are climbed again; what is lower has no mass.
 _PLACES = 16
@@ -40,7 +40,7 @@ def on_all_rows(
     best = [members[0] for members in ends.groups()][:_PLACES]
     with density.context():
         log_density = Evaluator(density, _POINTS)
-        found = climb(density, ends.means[best])
+        found, _ = climb(density, ends.means[best])
         if not len(found.means):
             return None
         found = join_by_lines(distinct_ends(found), log_density)

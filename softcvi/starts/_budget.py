@@ -9,10 +9,20 @@ _OF_ONE = 4e8
 _OF_MANY = 1.5e10
 _OF_RIDGES = 3e9
 _PATHS = (32, 64)
-PATHS_OF_MANY = (64, 2048)
+_PATHS_OF_MANY = (64, 2048)
 _ITERATIONS = 20
 _LOOK = (1_000, 32_000)
 _SCAN = (1_000, 96_000)
+
+
+def path_cost(cost: int, dim: int) -> int:
+    """Elementary operations of a Newton path of the usual length.
+
+    Args:
+        cost: Those of one log density.
+        dim: Number of parameters.
+    """
+    return _ITERATIONS * (3 * dim + 50) * cost
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,10 +55,10 @@ class Budget:
             >>> Budget.of(1_000_000, 10).fewest, Budget.of(100, 10).fewest
             (32, 64)
         """
-        per_path = _ITERATIONS * (3 * dim + 50) * cost
+        per_path = path_cost(cost, dim)
         return cls(
             fewest=int(np.clip(_OF_ONE / per_path, *_PATHS)),
-            most=int(np.clip(_OF_MANY / per_path, *PATHS_OF_MANY)),
+            most=int(np.clip(_OF_MANY / per_path, *_PATHS_OF_MANY)),
             looked=int(np.clip(_OF_ONE / cost, *_LOOK)),
             scanned=int(np.clip(_OF_ONE / cost, *_SCAN)),
         )

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from softcvi._compile import as_array, rarely_run
 from softcvi.guides import (
@@ -30,6 +31,8 @@ from softcvi.objectives import (
     SoftCVI,
 )
 from softcvi.starts._base import Moments, StartReport
+from softcvi.starts._explore import ascend_once
+from softcvi.starts._importance import factor_of
 from softcvi.targets import AbstractTarget, Structure
 from softcvi.targets._cost import affordable
 
@@ -121,7 +124,7 @@ def suggest(key: PRNGKeyArray, report: StartReport) -> tuple[Suggestion, ...]:
     if not report.modes:
         return (_without_moments(target),)
     if len(report.modes) > 1:
-        return _for_modes(target, report)
+        return _for_modes(key, target, report)
     return _for_one_mode(key, target, report.modes[0])
 
 
@@ -136,11 +139,14 @@ def _without_moments(target: AbstractTarget) -> Suggestion:
     return Suggestion("low-rank normal", words, lambda: low_rank(target))
 
 
-def _for_modes(target: AbstractTarget, report: StartReport) -> tuple[Suggestion, ...]:
+def _for_modes(
+    key: PRNGKeyArray, target: AbstractTarget, report: StartReport
+) -> tuple[Suggestion, ...]:
     """Mixtures that begin with the weights that the evidence gives.
 
     Of dozens of modes each has few draws to tell its tails by, and some seem heavy by
-    chance. Where most of the mass looks normal, normals are tried before t.
+    chance. Where most of the mass looks normal, normals are tried before t. A flow is
+    the last resort: places that are bent or hang together are no mixture.
     """
     modes, search = report.modes, report.search
     is_split = search is not None and search.num_places < len(modes)
@@ -166,7 +172,20 @@ def _for_modes(target: AbstractTarget, report: StartReport) -> tuple[Suggestion,
         return (normals,)
     mass = np.exp(evidence - np.max(evidence))
     is_mostly = mass @ is_normal > 0.5 * np.sum(mass)
-    return (normals, students) if is_mostly else (students,)
+    mixtures = (normals, students) if is_mostly else (students,)
+    if target.structure.size > EASY_DIM:
+        return mixtures
+    make_flow = functools.partial(_whitened_flow, key, target, _joint(modes, mass))
+    return *mixtures, Suggestion("spline flow", reason, make_flow, is_flow=True)
+
+
+def _joint(modes: tuple[Moments, ...], mass: np.ndarray) -> Moments:
+    """Mean and covariance of all modes together."""
+    shares = mass / np.sum(mass)
+    means = np.stack([mode.mean for mode in modes])
+    mean = shares @ means
+    within = np.einsum("k,kij->ij", shares, np.stack([mode.dense for mode in modes]))
+    return Moments(mean, within + (means - mean).T * shares @ (means - mean))
 
 
 def _for_one_mode(
@@ -185,9 +204,8 @@ def _for_one_mode(
     words = f"{size} parameters, not normal{_measured(mode)}"
     make = functools.partial(_whitened_t, target, mode)
     simple = Suggestion("full-rank Student's t", words, make)
-    # Where even a t is far off, labels are degenerate and many dimensions stay so.
-    is_far_off = mode.khat is None or mode.khat > FAR_OFF_KHAT
-    if size > _FLOW_DIM or (size > EASY_DIM and is_far_off):
+    # In more dimensions chains are quicker than flows, and surer.
+    if size > (EASY_DIM if target.has_gradient else _FLOW_DIM):
         return (simple,)
     words = f"the posterior is not normal{_measured(mode)}"
     make_flow = functools.partial(_whitened_flow, key, target, mode)
@@ -208,10 +226,7 @@ def _for_many_parameters(
     if mode.covariance is not None:
         words = f"{size} parameters, blocked particles"
         name = "normal whitened by the start"
-        blocked = Suggestion(name, words, make, _blocked(), may_fit_already=True)
-        # From a mode far from the mean the ELBO gets further in as many steps.
-        words = f"{size} parameters, the ELBO, which moves all of them in every step"
-        return blocked, Suggestion(name, words, make, _ELBO)
+        return (Suggestion(name, words, make, _blocked(), may_fit_already=True),)
     words = (
         f"{size} parameters are too many for a matrix, and for blocks: the ELBO, which "
         "moves all of them in every step"
@@ -272,7 +287,7 @@ def _flow(structure: Structure, key: PRNGKeyArray) -> VectorGuide:
 
 def _affine(target: AbstractTarget, mode: Moments) -> tuple[Array, Array]:
     dtype = jnp.result_type(*target.structure.dtypes)
-    factor = np.linalg.cholesky(mode.dense)
+    factor = factor_of(mode.dense, 0.0)
     with np.errstate(over="ignore"):  # infinite; refused where nothing can be used
         return as_array(mode.mean, dtype), as_array(factor, dtype)
 
@@ -282,3 +297,28 @@ def _affine(target: AbstractTarget, mode: Moments) -> tuple[Array, Array]:
 @functools.partial(rarely_run, effort=0)
 def _made_and_whitened(make, structure, mean, factor, *args) -> VectorGuide:
     return whitened(make(structure, *args), mean, factor)
+
+
+STARTUP_SHARE = 0.1
+
+
+def place(
+    guide: AbstractGuide, mean: PyTree, covariance: PyTree
+) -> AbstractGuide | None:
+    """Move a guide to given moments, if its family knows how."""
+    dtype = jnp.result_type(*guide.structure.dtypes)
+    mean, covariance = jnp.asarray(mean, dtype), jnp.asarray(covariance, dtype)
+    return guide.matched(mean, covariance)
+
+
+def place_by_newton(
+    key: PRNGKeyArray, guide: AbstractGuide, target: AbstractTarget, *, paths: int
+) -> AbstractGuide:
+    """Traceable start for many fits at once: the best of a few Newton paths."""
+    dtype = jnp.result_type(*guide.structure.dtypes)
+    ascend = functools.partial(ascend_once, target=target, dtype=dtype)
+    normals = jax.vmap(ascend)(jax.random.split(key, paths))
+    best = jnp.argmax(normals.elbo)
+    placed = place(guide, normals.mean[best], normals.covariance[best])
+    assert placed is not None  # the caller has asked can_be_matched
+    return placed

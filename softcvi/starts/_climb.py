@@ -9,12 +9,18 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from softcvi._compile import as_array, rarely_run, rehearse
-from softcvi.starts._double import Density, double_precision
+from softcvi.starts._budget import path_cost
+from softcvi.starts._double import Density
 from softcvi.starts._modes import Ends
 from softcvi.starts._newton import LocalNormal, newton_paths
 from softcvi.starts._ridges import along, ridge
 from softcvi.starts._terms import ascend_terms, choices, terms_of
+from softcvi.targets._cost import cost_of
 
+# Elementary operations of a batch of paths up to which it is compiled quickly: the
+# paths of 42 parameters and 6,000 operations then take as long either way, and those of
+# 84 and 26,000 a third of the time if they are compiled well (JAX 0.9.2, two cores).
+_LITTLE_WORK = 3e8
 # Terms of a sum that are climbed one by one.
 _TERMS = 128
 
@@ -29,16 +35,20 @@ def prepare_climbs(density: Density, batch: int) -> None:
     rehearse(climb, density, np.zeros((batch, density.target.structure.size)))
 
 
-def climb(density: Density, starts: Float[np.ndarray, "b d"], count: int = 1) -> Ends:
-    """Where Newton paths end, without those that reach no finite density.
+def climb(
+    density: Density, starts: Float[np.ndarray, "b d"], count: int = 1
+) -> tuple[Ends, Float[np.ndarray, "m d"]]:
+    """Where Newton paths end, and starts of those that lead nowhere.
 
     Args:
         density: The density.
         starts: Where to begin.
         count: What each path counts for.
     """
-    found = _ascend(as_array(starts, density.dtype), density)
-    return _usable(found, count)
+    ascend = _ascend if _is_little_work(density, len(starts)) else _ascend_costly
+    found = ascend(as_array(starts, density.dtype), density)
+    ends, is_usable = _usable(found, count)
+    return ends, starts[~is_usable]
 
 
 def climb_terms(
@@ -56,7 +66,7 @@ def climb_terms(
     for begin in range(0, len(chosen), len(starts)):
         some = chosen[begin : begin + len(starts)]
         some = np.resize(some, (len(starts), some.shape[1]))
-        ends = _usable(ascend_terms(points, jnp.asarray(some), density), 1)
+        ends, _ = _usable(ascend_terms(points, jnp.asarray(some), density), 1)
         if len(ends.means):
             yield ends
 
@@ -70,8 +80,7 @@ def count_terms(density: Density, point: Float[np.ndarray, " d"]) -> tuple[int, 
     """
     target = density.target
     own = jnp.result_type(*target.structure.dtypes)
-    # In the model's own precision, as it cannot be traced in two.
-    with double_precision(own == jnp.float64):
+    with density.own_context():
         particle = target.structure.unravel(np.asarray(point, own))
         return terms_of(target, particle)
 
@@ -84,7 +93,7 @@ def heights_between(
     return _on_ridges(*points, density)
 
 
-def _usable(found: LocalNormal, count: int) -> Ends:
+def _usable(found: LocalNormal, count: int) -> tuple[Ends, np.ndarray]:
     means, covariances, elbos = (
         np.asarray(leaf, np.float64)
         for leaf in (found.mean, found.covariance, found.elbo)
@@ -92,18 +101,28 @@ def _usable(found: LocalNormal, count: int) -> Ends:
     is_usable = np.isfinite(elbos) & np.all(np.isfinite(means), axis=1)
     is_usable &= np.all(np.isfinite(covariances), axis=(1, 2))
     number = int(np.sum(is_usable))
-    return Ends(
+    ends = Ends(
         means[is_usable],
         covariances[is_usable],
         elbos[is_usable],
         np.full(number, count),
         np.arange(number),
     )
+    return ends, is_usable
 
 
-@functools.partial(rarely_run, effort=0)
-def _ascend(starts: Float[Array, "b d"], density: Density) -> LocalNormal:
+def _is_little_work(density: Density, batch: int) -> bool:
+    """Whether a batch of paths takes less time than compiling it well."""
+    size = density.target.structure.size
+    return batch * path_cost(cost_of(density.program()), size) < _LITTLE_WORK
+
+
+def _newton_paths(starts: Float[Array, "b d"], density: Density) -> LocalNormal:
     return newton_paths(density, starts)
+
+
+_ascend = rarely_run(_newton_paths, effort=0)
+_ascend_costly = rarely_run(_newton_paths, effort=1)
 
 
 @functools.partial(rarely_run, effort=0)

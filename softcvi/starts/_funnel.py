@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 
 from softcvi.starts._base import Moments
 from softcvi.starts._double import Density, as_density
-from softcvi.starts._importance import LogDensity, tempered_weights
+from softcvi.starts._importance import LogDensity, factor_of, tempered_weights
 from softcvi.starts._refine import curvature
 from softcvi.starts._tempered import Evaluator
 from softcvi.targets import AbstractTarget, FunnelSpace
@@ -84,7 +84,7 @@ def _typical_points(
     """Draws of the start's normal, those preferred that the posterior would have."""
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(max(_DRAWS, 4 * count), mode.mean.size))
-    draws = mode.mean + noise @ np.linalg.cholesky(mode.dense).T
+    draws = mode.mean + noise @ factor_of(mode.dense, 0.0).T
     ratios = log_density(draws) + 0.5 * np.sum(noise**2, axis=1)
     ratios = np.where(np.isfinite(ratios), ratios, -np.inf)
     if np.sum(np.isfinite(ratios)) < count:

@@ -19,6 +19,8 @@ from softcvi.targets import AbstractTarget
 _PRIOR_DRAWS = 1000
 _POSTERIOR_DRAWS = 2000
 _POINT_VARIANCE = 0.01
+# Parameters up to which a covariance is made for the choice of coordinates.
+_DENSE_DIM = 2000
 # Levels of parameters that set the scales of others.
 _FUNNELS = 3
 # By how much the share of effective draws must grow for other coordinates.
@@ -160,17 +162,20 @@ class InBestSpace(AbstractStart):
 
     def _in_own_choice(self, key: PRNGKeyArray, target: AbstractTarget) -> StartReport:
         glimpse = None
-        if _has_a_choice(target):
+        has_a_choice = target.standardised is not None
+        if has_a_choice:
             glimpse = self.start.glimpse(key, target)
         report = self.start.find(key, target) if glimpse is None else glimpse
         better = None
-        if report.modes and target.structure.is_continuous:
-            spread = target.structure.unravel(report.modes[0].deviations)
-            better = target.recentred(spread) if isinstance(spread, dict) else None
+        if report.modes and has_a_choice:
+            mode = report.modes[0]
+            found = mode.mean, _given_the_others(mode, target)
+            parts = (target.structure.unravel(jnp.asarray(v, float)) for v in found)
+            better = target.recentred(*parts)
         if better is None:
             return report if glimpse is None else self.start.find(key, target)
         again = self.start.find(key, better)
-        words = f"{again.description}, in centred coordinates"
+        words = f"{again.description}, in coordinates that the data chose"
         return StartReport(again.target, again.modes, again.search, words)
 
     def _without_funnels(self, key: PRNGKeyArray, report: StartReport) -> StartReport:
@@ -213,12 +218,18 @@ def _log_mass(report: StartReport) -> float:
     return float(np.logaddexp.reduce([-np.inf if m is None else m for m in masses]))
 
 
-def _has_a_choice(target: AbstractTarget) -> bool:
-    """Whether a target has other coordinates, which it takes where data say most."""
-    if not target.structure.is_continuous or not isinstance(target.like, dict):
-        return False
-    narrow = np.full(target.structure.size, np.finfo(float).eps)
-    return target.recentred(target.structure.unravel(narrow)) is not None
+def _given_the_others(mode: Moments, target: AbstractTarget) -> np.ndarray:
+    """Standard deviations of the standardised scalars given those that are not."""
+    spread = np.array(mode.deviations)
+    if len(spread) > _DENSE_DIM:
+        return spread
+    of = np.asarray(target.structure.ravel(target.standardised), bool)
+    covariance = mode.dense
+    across = covariance[np.ix_(~of, of)]
+    explained = across * np.linalg.solve(covariance[np.ix_(~of, ~of)], across)
+    left = spread[of] ** 2 - np.sum(explained, axis=0)
+    spread[of] = np.sqrt(np.maximum(left, np.finfo(float).tiny))
+    return spread
 
 
 def as_start(start: Any, target: AbstractTarget, *, paths: int = 1) -> AbstractStart:

@@ -1,4 +1,10 @@
-"""A look around known places for what the Newton paths have missed."""
+"""Looks around known places, for places that no Newton path has met: draws and lines.
+
+Seen from a wide place, one that is narrower by a factor r fills a share of about
+r^(d - 1) of the directions, at whatever distance it lies. A path costs some thousand
+log densities, a line a few, so lines look in many more directions. Where the density
+rises on the way out, or stays higher than on most other lines, a path may begin.
+"""
 
 import math
 
@@ -8,8 +14,179 @@ import scipy.special
 from jaxtyping import Float
 
 from softcvi.diagnostics import BroadMoments
-from softcvi.starts._importance import Fitted, LogDensity, weighted_moments
-from softcvi.starts._proposal import TMixture, log_sum
+from softcvi.starts._importance import (
+    Fitted,
+    LogDensity,
+    TMixture,
+    factor_of,
+    log_sum,
+    weighted_moments,
+)
+from softcvi.starts._modes import Ends
+
+# Points on each line, between these distances in the place's standard deviations.
+_POINTS = 24
+_RADII = (1.0, 1000.0)
+# Lines at the same distances: what most of them have is what to expect there.
+_GROUP = 48
+# Places to look out from, the widest first.
+_PLACES = 4
+# Nats by which the density must rise on the way out.
+_RISE = 1.0
+# Nats above the median of the lines, and the same in median absolute deviations.
+_ABOVE = (3.0, 6.0)
+# Coordinates of directions that leave the others as they are.
+_FEW = 3
+# Distance between points worth a path each, as a share of that from the place.
+_APART_ON_RAYS = 0.3
+
+
+def suspects_on_rays(
+    rng: np.random.Generator, log_density: LogDensity, ends: Ends, n: int, keep: int
+) -> Float[np.ndarray, "m d"]:
+    """Points outside known places from which a path may lead to another.
+
+    Args:
+        rng: Random generator.
+        log_density: The log density.
+        ends: What is known.
+        n: Log densities to spend.
+        keep: Number of points to return at most.
+    """
+    best = np.array([ends.members(place)[0] for place in range(ends.num_places)])
+    sizes = [np.linalg.slogdet(ends.covariances[end])[1] for end in best]
+    chosen = best[np.argsort(sizes, kind="stable")[::-1]][:_PLACES]
+    lines = num_rays(n) // len(chosen)
+    kept: list[np.ndarray] = []
+    for turn, end in enumerate(chosen):
+        centre, factor = ends.means[end], factor_of(ends.covariances[end])
+        found = _scanned(rng, log_density, centre, factor, lines)
+        share = math.ceil(keep * (turn + 1) / len(chosen)) - len(kept)
+        kept += _apart_from_each_other(found, centre, share)
+    return np.array(kept).reshape(len(kept), ends.means.shape[1])
+
+
+def num_rays(n: int) -> int:
+    """Number of lines for so many log densities."""
+    return n // _POINTS
+
+
+def narrowest_met(n: int, dim: int) -> float | None:
+    """Width of the narrowest separate place that lines meet, in the widest one's.
+
+    A line shows a place that is narrower by a factor r if it passes it at an angle of
+    at most arcsin r, and one of its points is near enough. Three such lines expected
+    are one with a probability of 95 %.
+
+    Args:
+        n: Log densities that were spent.
+        dim: Number of parameters.
+
+    Example:
+        >>> round(narrowest_met(96_000, 2), 2), round(narrowest_met(96_000, 10), 1)
+        (0.03, 0.6)
+    """
+    # Half of the lines go in any direction.
+    lines = num_rays(n) / 2
+    step = math.log(_RADII[1] / _RADII[0]) / _POINTS
+    ratios = np.geomspace(1e-4, 1.0, 200)
+    shares = np.full(len(ratios), 0.5)
+    if dim > 1:
+        shares *= scipy.special.betainc(0.5 * (dim - 1), 0.5, ratios**2)
+    met = lines * shares * np.minimum(1.0, 2 * ratios / step) >= 3.0
+    return float(ratios[np.argmax(met)]) if np.any(met) else None
+
+
+def _scanned(rng, log_density, centre, factor, lines: int) -> np.ndarray:
+    """Suspects seen from one place, the most promising first."""
+    ways = _directions(rng, factor, lines)
+    step = math.log(_RADII[1] / _RADII[0]) / _POINTS
+    # Another offset for every group: a narrow place may lie between two distances.
+    offsets = np.repeat(rng.uniform(size=math.ceil(lines / _GROUP)), _GROUP)[:lines]
+    radii = _RADII[0] * np.exp(step * (np.arange(_POINTS) + offsets[:, None]))
+    points = centre + radii[:, :, None] * ways[:, None, :]
+    inner = points.reshape(-1, centre.size)
+    values = np.asarray(log_density(np.concatenate([centre[None], inner])), np.float64)
+    values = np.where(np.isfinite(values), values, -np.inf)
+    heights = values[1:].reshape(lines, _POINTS)
+    rising = _rising(values[0], heights)
+    above = _above(heights)
+    ranked = [
+        points[line, at]
+        for score in (rising, above)
+        for line, at in _peaks(score, heights)
+    ]
+    return np.array(ranked).reshape(len(ranked), centre.size)
+
+
+def _directions(rng, factor, lines: int) -> Float[np.ndarray, "l d"]:
+    """Directions in units of the place: in all coordinates, in few, in raw units."""
+    dim = len(factor)
+    unit = rng.normal(size=(lines, dim))
+    kind = np.arange(lines) // _GROUP % 4
+    # Places that differ in a few parameters are common, and rare among all directions.
+    order = np.argsort(rng.uniform(size=(lines, dim)), axis=1)
+    few = rng.integers(1, _FEW + 1, size=lines)
+    unit = np.where((kind == 1)[:, None] & (order >= few[:, None]), 0.0, unit)
+    unit /= np.linalg.norm(unit, axis=1, keepdims=True)
+    deviations = np.sqrt(np.sum(factor**2, axis=1))
+    raw = np.exp(np.mean(np.log(deviations)))
+    return np.where(
+        (kind == 1)[:, None],
+        unit * deviations,
+        np.where((kind == 3)[:, None], unit * raw, unit @ factor.T),
+    )
+
+
+def _rising(at_centre: float, heights: np.ndarray) -> np.ndarray:
+    """How far the density has risen above its lowest value on the way."""
+    before = np.concatenate(
+        [np.full((len(heights), 1), at_centre), heights[:, :-1]], axis=1
+    )
+    lowest = np.minimum.accumulate(before, axis=1)
+    is_inside = heights > -np.inf
+    rise = heights - np.where(is_inside, lowest, 0.0)
+    return np.where(is_inside & (rise > _RISE), rise, 0.0)
+
+
+def _above(heights: np.ndarray) -> np.ndarray:
+    """How far the density is above that of most lines at the same distance."""
+    score = np.zeros_like(heights)
+    for begin in range(0, len(heights), _GROUP):
+        if begin // _GROUP % 2:
+            continue  # lines in other units have nothing in common
+        some = heights[begin : begin + _GROUP]
+        finite = np.where(some > -np.inf, some, np.nan)
+        if not np.all(np.any(np.isfinite(finite), axis=0)):
+            finite = np.where(np.isnan(finite), np.nanmin(finite, initial=0.0), finite)
+        median = np.nanmedian(finite, axis=0)
+        typical = np.nanmedian(np.abs(finite - median), axis=0)
+        excess = (finite - median) / (_ABOVE[0] + _ABOVE[1] * typical)
+        score[begin : begin + _GROUP] = np.where(excess > 1.0, excess, 0.0)
+    return score
+
+
+def _peaks(score: np.ndarray, heights: np.ndarray) -> list[tuple[int, int]]:
+    """The best point of every line that has one, those of high density first."""
+    lines = np.flatnonzero(np.any(score > 0, axis=1))
+    at = np.argmax(np.where(score > 0, heights, -np.inf), axis=1)
+    lines = lines[np.argsort(-heights[lines, at[lines]], kind="stable")]
+    return [(int(line), int(at[line])) for line in lines]
+
+
+def _apart_from_each_other(
+    points: np.ndarray, centre: np.ndarray, keep: int
+) -> list[np.ndarray]:
+    """The first of the points, none of them near another."""
+    kept: list[np.ndarray] = []
+    for point in points:
+        if len(kept) >= keep:
+            break
+        reach = _APART_ON_RAYS * np.linalg.norm(point - centre)
+        if all(np.linalg.norm(point - other) > reach for other in kept):
+            kept.append(point)
+    return kept
+
 
 _DF = 3.0
 # Widths of the look, in those of the places, with shares of the draws.

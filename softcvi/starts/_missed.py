@@ -52,7 +52,7 @@ def mass_like_missed(fitted: Fitted, num_starts: int) -> float:
         if apart:
             narrower = float(widths[k] - np.max(widths[apart]))
             share = np.exp((dim - 1) * narrower)
-            missed += float(mass[k] * np.exp(num_starts * np.log1p(-share)))
+            missed += float(mass[k] * (1 - share) ** num_starts)
     return missed / (1.0 + missed)
 
 

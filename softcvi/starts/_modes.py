@@ -13,8 +13,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from softcvi.starts._importance import LogDensity
-from softcvi.starts._proposal import factor_of
+from softcvi.starts._importance import LogDensity, factor_of
 from softcvi.starts._ridges import line
 
 _LINE_POINTS = 17
@@ -44,6 +43,12 @@ class Ends(eqx.Module):
     elbos: Float[np.ndarray, " m"]
     counts: np.ndarray
     places: np.ndarray
+
+    @classmethod
+    def none(cls, dim: int) -> "Ends":
+        """No ends."""
+        zero = np.zeros(0, int)
+        return cls(np.zeros((0, dim)), np.zeros((0, dim, dim)), np.zeros(0), zero, zero)
 
     @property
     def num_places(self) -> int:

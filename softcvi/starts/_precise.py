@@ -13,10 +13,11 @@ from softcvi.diagnostics import THRESHOLDS
 from softcvi.diagnostics._precision import rounding_at
 from softcvi.starts._base import StartReport
 from softcvi.starts._double import Density, as_density, double_precision
+from softcvi.starts._importance import factor_of
 from softcvi.starts._tempered import log_densities
 from softcvi.targets import AbstractTarget
+from softcvi.targets._base import AbstractWrapper
 from softcvi.targets._numpy_random import numpy_generator
-from softcvi.targets._wrapper import AbstractWrapper
 
 _DRAWS = 200
 
@@ -114,7 +115,7 @@ def in_enough_precision(key: PRNGKeyArray, report: StartReport) -> StartReport:
     noise = numpy_generator(key).normal(size=(_DRAWS, mode.mean.size))
     draws = mode.mean + noise * mode.deviations
     if mode.covariance is not None:
-        draws = mode.mean + noise @ np.linalg.cholesky(mode.covariance).T
+        draws = mode.mean + noise @ factor_of(mode.covariance, 0.0).T
     rounding = rounding_at(key, target, draws)
     if rounding is None or rounding <= THRESHOLDS.max_rounding:
         return report

@@ -1,9 +1,9 @@
 """From the normal at a mode to the normal that fits best around it.
 
 Steps by gradients and Hessians averaged over draws of the normal move its mean and
-covariance. The whole Hessian at draws is dear; what its diagonal gains from the mode to
-the draws costs two products with a vector for each of them, and is exact where each
-parameter has a term of its own beside a fixed quadratic form, as in models with a
+covariance. The whole Hessian at draws is expensive; what its diagonal gains from the
+mode to the draws costs two products with a vector for each of them, and is exact where
+each parameter has a term of its own beside a fixed quadratic form, as in models with a
 Gaussian process or a random walk. Whichever gives the higher bound is taken.
 """
 

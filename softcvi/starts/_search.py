@@ -9,19 +9,28 @@ from jaxtyping import Float, PRNGKeyArray
 
 from softcvi.diagnostics import BroadMoments
 from softcvi.starts._base import Moments, SearchEvidence
-from softcvi.starts._budget import PATHS_OF_MANY, Budget
+from softcvi.starts._boxes import boxes_around
+from softcvi.starts._budget import Budget
 from softcvi.starts._climb import climb, climb_terms, heights_between, prepare_climbs
 from softcvi.starts._double import Density
-from softcvi.starts._images import images
-from softcvi.starts._importance import Fitted, adapt, worth_keeping
+from softcvi.starts._importance import Fitted, adapt, share_on_normal, worth_keeping
 from softcvi.starts._launch import (
     candidates,
     far_starts,
     first_finite,
+    images,
     own_starts,
     starts_around,
 )
-from softcvi.starts._look import Look, look_around, smallest_feature
+from softcvi.starts._look import (
+    Look,
+    look_around,
+    narrowest_met,
+    num_rays,
+    smallest_feature,
+    suspects_on_rays,
+)
+from softcvi.starts._meet import inner_starts
 from softcvi.starts._missed import missing_mass
 from softcvi.starts._modes import (
     GAP,
@@ -31,8 +40,6 @@ from softcvi.starts._modes import (
     join_by_ridges,
     thinned,
 )
-from softcvi.starts._proposal import share_on_normal
-from softcvi.starts._rays import narrowest_met, num_rays, suspects_on_rays
 from softcvi.starts._ridges import ridge_cost
 from softcvi.starts._support import within_support, without_noise
 from softcvi.starts._tempered import Evaluator, temper
@@ -43,13 +50,13 @@ _BATCH = 16
 # Points that the program of the log density takes at once.
 _POINTS = 500
 SCALES = (1.0, 3.0, 10.0, 30.0, 100.0)
-# Where there are several places, unless the program names them all.
-_PATHS_OF_UNNAMED = 512
+# Where there are several places.
+_PATHS_OF_MANY = 512
 # Estimated share of the mass in places not seen yet, at which the search ends.
 _MISSING = 0.005
 _STARTS_PER_PLACE = 20
 # A mixture with so large a share of effective draws is the posterior: this, or a part
-# of the share that a normal posterior has in so many dimensions.
+# of what a normal posterior has in so many dimensions.
 _EXPLAINED = (0.6, 0.85)
 _LOOKS = 2
 # Ends of a place that may be parts of their own.
@@ -89,14 +96,10 @@ class Search:
         self.left_out, self.uncovered = 0.0, 0.0
         self.broad: BroadMoments | None = None
 
-    def own(self, n: int) -> Float[np.ndarray, "n d"]:
-        """The target's own starting points."""
-        return own_starts(self.key, self.density.target, n)
-
     def run(self) -> tuple[tuple[Moments, ...], SearchEvidence]:
         fitted = None
         prepare_climbs(self.density, _BATCH)
-        self._ascend_terms()
+        self._ascend_named()
         for looks in range(_LOOKS + 1):
             while not self._is_enough():
                 self._ascend(self._next_starts())
@@ -117,7 +120,7 @@ class Search:
         if fitted is not None and fitted.ess_share < self.explained:
             fitted = self._joined(fitted)
         if fitted is None or fitted.ess_share < _POOR:
-            own, looked = self.own(_POPULATION), self.budget.looked
+            own, looked = self._own(_POPULATION), self.budget.looked
             again = temper(self.rng, self.log_density, own, _POPULATION, looked)
             if again is not None and (fitted is None or again.score > fitted.score):
                 fitted = again
@@ -127,11 +130,9 @@ class Search:
         """Climb from images of places and from what lines meet; whether that is new."""
         assert self.ends is not None
         before, structure = self.ends.num_places, self.density.target.structure
-        rng, scanned = self.rng, self.budget.scanned
-        found = images(rng, self.log_density, self.ends, structure, _BATCH)
-        self._ascend_suspects(found)
-        found = suspects_on_rays(rng, self.log_density, self.ends, scanned, _BATCH)
-        self._ascend_suspects(found)
+        known, scanned = (self.rng, self.log_density), self.budget.scanned
+        self._ascend_suspects(images(*known, self.ends, structure, _BATCH))
+        self._ascend_suspects(suspects_on_rays(*known, self.ends, scanned, _BATCH))
         self.num_rays += num_rays(scanned)
         return self.ends.num_places > before
 
@@ -145,14 +146,11 @@ class Search:
     def glimpse(self) -> tuple[Moments, ...]:
         """Moments of the best place that the target's own starts lead to."""
         self._ascend(self._next_starts())
-        if self.ends is None:
-            return ()
-        return self._fit_of(self.ends, [[0]]).modes
+        return () if self.ends is None else self._fit_of(self.ends, [[0]]).modes
 
     def _look(self, fitted: Fitted) -> Look:
-        look = look_around(
-            self.rng, self.log_density, fitted, self.budget.looked, keep=_BATCH
-        )
+        n = self.budget.looked
+        look = look_around(self.rng, self.log_density, fitted, n, keep=_BATCH)
         # The last one: it is the look at most of what is known.
         self.broad = look.whole
         return look
@@ -198,18 +196,21 @@ class Search:
         """
         gain = more.ess_share - less.ess_share if len(less.modes) > 1 else 0.0
         is_better = more.score > less.score + _SMALL_GAIN or gain > _MORE_EVEN
-        is_better = is_better or less.ess_share < self.explained
-        return is_better and more.ess_share > self.explained
+        is_needed = less.ess_share < self.explained
+        return (is_better or is_needed) and more.ess_share > self.explained
 
     def _next_starts(self) -> Float[np.ndarray, "b d"]:
         turn, n = self.num_starts // _BATCH, candidates(_BATCH)
         if turn == 0:
-            points = self.own(n)
+            points = self._own(n)
         elif turn % 2 or self.ends is None:
             points = far_starts(self.rng, self.scales, self.dim, n, self.ends)
         else:
             points = starts_around(self.rng, self.ends, n)
         return first_finite(points, _BATCH, self.log_density)
+
+    def _own(self, n: int) -> Float[np.ndarray, "n d"]:
+        return own_starts(self.key, self.density.target, n)
 
     def _is_enough(self) -> bool:
         if self.num_starts < self.fewest:
@@ -218,13 +219,13 @@ class Search:
             return True
         if self.num_starts >= self.budget.most:
             return True
-        fewest = _PATHS_OF_UNNAMED if self.terms is None else PATHS_OF_MANY[0]
-        fewest = max(fewest, _STARTS_PER_PLACE * self.ends.num_places)
+        fewest = max(_PATHS_OF_MANY, _STARTS_PER_PLACE * self.ends.num_places)
         return self.num_starts >= fewest and self.ends.unseen_mass() < _MISSING
 
     def _ascend(self, starts: Float[np.ndarray, "b d"], count: int = 1) -> None:
         self.num_starts += len(starts)
-        new = climb(self.density, starts, count)
+        new, flat = climb(self.density, starts, count)
+        new = new.and_others(boxes_around(self.rng, self.log_density, flat, count))
         new = without_noise(self.rng, self.log_density, new, self.density.rounding)
         new = within_support(self.rng, self.log_density, new)
         both = new if self.ends is None else self.ends.and_others(new)
@@ -233,9 +234,13 @@ class Search:
             self.ends, left = thinned(join_by_lines(both, self.log_density))
             self.left_out = max(self.left_out, left)
 
-    def _ascend_terms(self) -> None:
-        """Climb every term of a density that is a sum, then from where that led to."""
-        points = first_finite(self.own(candidates(_BATCH)), _BATCH, self.log_density)
+    def _ascend_named(self) -> None:
+        """Climb what the program names, then from where that led to."""
+        n = candidates(_BATCH)
+        points = first_finite(self._own(n), _BATCH, self.log_density)
+        far = far_starts(self.rng, self.scales, self.dim, n)
+        for inner in inner_starts(self.density, self.log_density, points, far):
+            self._ascend(inner, count=2)
         for ends in climb_terms(self.rng, self.density, points):
             # Not once: what all terms lead to is not there by luck.
             self._ascend(np.resize(ends.means, points.shape), count=2)

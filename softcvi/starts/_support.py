@@ -3,9 +3,8 @@
 import numpy as np
 from jaxtyping import Float
 
-from softcvi.starts._importance import LogDensity
+from softcvi.starts._importance import LogDensity, factor_of
 from softcvi.starts._modes import Ends
-from softcvi.starts._proposal import factor_of
 
 _DRAWS = 16
 # Share of the draws outside the support above which a normal is far too wide.
@@ -60,7 +59,8 @@ def without_noise(
     """The same ends without those whose height is a rounding error.
 
     Far out a log density may be a small difference of huge numbers, and climbs end on
-    top of its errors. All ends are kept if all are so.
+    top of its errors, or beside them, if draws around the end are on top. All ends are
+    kept if all are so.
 
     Args:
         rng: Random generator.
@@ -70,12 +70,19 @@ def without_noise(
     """
     if not len(ends.means):
         return ends
-    steps = 1 + _STEPS * eps * rng.uniform(-1, 1, size=(_DRAWS, ends.means.shape[1]))
-    points = (ends.means[:, None] * steps).reshape(-1, ends.means.shape[1])
-    values = np.asarray(log_density(points), np.float64).reshape(-1, _DRAWS)
+    dim = ends.means.shape[1]
+    factors = np.stack([factor_of(c) for c in ends.covariances])
+    steps = 1 + _STEPS * eps * rng.uniform(-1, 1, size=(_DRAWS, dim))
+    noise = rng.normal(size=(_DRAWS, dim))
+    draws = ends.means[:, None] + np.einsum("mij,nj->mni", factors, noise)
+    points = np.stack([ends.means[:, None] * steps, draws, draws * steps])
+    values = np.asarray(log_density(points.reshape(-1, dim)), np.float64)
     values = np.where(np.isfinite(values), values, np.nan)
-    with np.errstate(invalid="ignore"):
-        is_noise = np.max(values, axis=1) - np.min(values, axis=1) > _NOISE
+    at_ends, at_draws, beside = values.reshape(3, -1, _DRAWS)
+    heights = np.max(at_ends, axis=1)
+    is_noise = heights - np.min(at_ends, axis=1) > _NOISE
+    is_rough = np.abs(at_draws - beside) > _NOISE
+    is_noise |= np.any(is_rough & (at_draws > heights[:, None]), axis=1)
     if np.all(is_noise):
         return ends
     kept = ~is_noise

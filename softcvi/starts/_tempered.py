@@ -15,9 +15,14 @@ from softcvi._compile import as_array, rarely_run
 from softcvi.diagnostics._clusters import clusters
 from softcvi.starts._base import AbstractStart, SearchEvidence, StartReport
 from softcvi.starts._double import Density, as_density
-from softcvi.starts._importance import Fitted, LogDensity, adapt, worth_keeping
+from softcvi.starts._importance import (
+    Fitted,
+    LogDensity,
+    TMixture,
+    adapt,
+    worth_keeping,
+)
 from softcvi.starts._launch import own_starts
-from softcvi.starts._proposal import TMixture
 from softcvi.targets import AbstractTarget
 from softcvi.targets._numpy_random import numpy_generator
 

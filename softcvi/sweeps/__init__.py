@@ -9,9 +9,8 @@ from softcvi.sweeps._executors import (
     SerialExecutor,
 )
 from softcvi.sweeps._grid import GUIDES, OBJECTIVES, Configuration, Grid
-from softcvi.sweeps._lines import append_records, read_records
 from softcvi.sweeps._provenance import provenance
-from softcvi.sweeps._store import RecordStore
+from softcvi.sweeps._store import RecordStore, append_records, read_records
 from softcvi.sweeps._sweep import SweepResult, sweep
 
 __all__ = [

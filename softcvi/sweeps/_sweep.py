@@ -210,7 +210,6 @@ def run_batch(load: Load, batch: Sequence[Configuration]) -> list[dict[str, Any]
 
 def _record(configuration: Configuration, result: FitResult) -> dict[str, Any]:
     verdict = result.verdict
-    weights = result.importance.log_weights if result.has_usable_weights else None
     return {
         "id": configuration.identifier,
         "configuration": dataclasses.asdict(configuration),
@@ -221,7 +220,7 @@ def _record(configuration: Configuration, result: FitResult) -> dict[str, Any]:
         "khat": verdict.khat,
         "log_evidence": result.importance.log_evidence,
         "seconds": result.seconds_start + result.seconds_compile + result.seconds_run,
-        "estimates": summarise(result.importance.draws, weights),
+        "estimates": summarise(*result.weighted_draws),
     }
 
 

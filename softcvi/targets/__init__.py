@@ -5,6 +5,7 @@ from softcvi.targets._base import AbstractTarget
 from softcvi.targets._control_variates import ControlVariateTarget
 from softcvi.targets._density import DensityTarget
 from softcvi.targets._funnel import FunnelSpace
+from softcvi.targets._informed import Informed
 from softcvi.targets._plate import PlateTarget
 from softcvi.targets._rows import DataTarget
 from softcvi.targets._source import AbstractRowSource, NpyRows
@@ -27,6 +28,7 @@ __all__ = [
     "DataTarget",
     "DensityTarget",
     "FunnelSpace",
+    "Informed",
     "MiniBatchTarget",
     "ModelSpace",
     "NpyRows",

@@ -1,4 +1,7 @@
-"""What every target offers: an unnormalised log density on a pytree of arrays."""
+"""What every target offers: an unnormalised log density on a pytree of arrays.
+
+Beside it: targets around another one, and a check of what a user's function returns.
+"""
 
 from abc import abstractmethod
 from typing import Any, ClassVar
@@ -6,6 +9,8 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Scalar
 
 from softcvi.targets._space import AbstractSpace
@@ -81,11 +86,20 @@ class AbstractTarget(eqx.Module):
             self.like,
         )
 
-    def recentred(self, spread: dict[str, Array]) -> "AbstractTarget | None":
+    @property
+    def standardised(self) -> PyTree | None:
+        """Which scalars of a particle are standardised by others and need not be."""
+        return None
+
+    def recentred(
+        self, mean: dict[str, Array], spread: dict[str, Array]
+    ) -> "AbstractTarget | None":
         """The same posterior in coordinates that suit it better; None for these.
 
         Args:
-            spread: Standard deviations in the fitting space, by name, from a start.
+            mean: Mean in the fitting space, by name, from a start.
+            spread: Standard deviations there; those of standardised scalars are given
+                the scalars that are not.
         """
         return None
 
@@ -147,3 +161,42 @@ class AbstractTarget(eqx.Module):
     def trainable(self) -> PyTree:
         """Filter that is True at model parameters; by default there are none."""
         return jax.tree_util.tree_map(lambda _: False, self)
+
+
+class AbstractWrapper(AbstractTarget):
+    """A target whose particles are those of another one."""
+
+    target: eqx.AbstractVar[AbstractTarget]
+
+    @property
+    def structure(self) -> Structure:
+        return self.target.structure
+
+    @property
+    def space(self) -> AbstractSpace:
+        return self.target.space
+
+    @property
+    def has_gradient(self) -> bool:
+        return self.target.has_gradient
+
+
+def as_log_density(value: Any, name: str = "log_prob") -> Float[ArrayLike, "..."]:
+    """Refuse integers and booleans, which adding a Jacobian would hide, and None."""
+    if value is None:
+        raise TypeError(
+            f"{name}: returned None. Check that every branch of the function returns "
+            "the log density."
+        )
+    if not isinstance(value, jax.Array | np.ndarray | np.generic | float | int):
+        raise TypeError(
+            f"{name}: the log density must be a number; it is a "
+            f"{type(value).__name__}. Return the number alone."
+        )
+    dtype = jnp.result_type(value)
+    if not jnp.issubdtype(dtype, jnp.floating):
+        raise TypeError(
+            f"{name}: the log density must be a float; it is {dtype}. Return a float, "
+            "e.g. with .astype(float)."
+        )
+    return value

@@ -8,10 +8,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Scalar
 
 from softcvi.targets._amortised import checked_batch_size, draw_rows
-from softcvi.targets._base import AbstractTarget
+from softcvi.targets._base import AbstractTarget, AbstractWrapper
 from softcvi.targets._row_sums import RowsInMemory
 from softcvi.targets._rows import DataTarget
-from softcvi.targets._wrapper import AbstractWrapper
 
 
 class ControlVariateTarget(AbstractWrapper):

@@ -6,12 +6,17 @@ from typing import Any
 import jax
 from jax.extend import core
 
+from softcvi._compile import full_precision
 from softcvi.targets._base import AbstractTarget
 
 # What one operation of a program costs besides its elements.
 _OVERHEAD = 10
+# A call of the host, as all densities of Stan are: a tenth of a millisecond, at the
+# rate of what a processor does one after the other.
+_CALLBACK = 100_000
 
 
+@full_precision  # as in all programs, in which the density has been traced
 def affordable(
     target: AbstractTarget, budget: float, *, fewest: int, most: int, each: float = 1.0
 ) -> int:
@@ -32,6 +37,45 @@ def affordable(
     """
     cost = cost_of(jax.make_jaxpr(target.log_density)(target.like))
     return max(fewest, int(min(most, budget / (each * cost))))
+
+
+def calls_the_host(target: AbstractTarget) -> bool:
+    """Whether a log density, or a part of it, is computed outside of JAX.
+
+    Args:
+        target: The target.
+    """
+    return _calls(jax.make_jaxpr(target.log_density)(target.like).jaxpr)
+
+
+def _calls(jaxpr: Any) -> bool:
+    return any(
+        _is_call(equation)
+        or any(_calls(inner) for inner, _ in inner_programs(equation))
+        for equation in jaxpr.eqns
+    )
+
+
+def _is_call(equation: Any) -> bool:
+    return "callback" in equation.primitive.name
+
+
+def inner_programs(equation: Any) -> list[tuple[Any, Any]]:
+    """The programs that an equation calls, with their constants.
+
+    Args:
+        equation: An equation of a program.
+    """
+    leaves = jax.tree_util.tree_leaves(
+        list(equation.params.values()), is_leaf=lambda p: _as_program(p) is not None
+    )
+    return [p for p in map(_as_program, leaves) if p is not None]
+
+
+def _as_program(parameter: Any) -> tuple[Any, Any] | None:
+    if isinstance(parameter, core.ClosedJaxpr):
+        return parameter.jaxpr, parameter.consts
+    return (parameter, ()) if isinstance(parameter, core.Jaxpr) else None
 
 
 def cost_of(program: core.ClosedJaxpr) -> int:
@@ -55,6 +99,8 @@ def _cost(jaxpr: Any) -> int:
 
 
 def _cost_of_equation(equation: Any) -> int:
+    if _is_call(equation):
+        return _CALLBACK
     inner = 0
     for parameter in equation.params.values():
         if isinstance(parameter, core.ClosedJaxpr):

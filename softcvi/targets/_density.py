@@ -1,5 +1,6 @@
 """A target given as a plain JAX function."""
 
+import functools
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -7,8 +8,8 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, PRNGKeyArray, PyTree, Scalar
 
-from softcvi.targets._base import AbstractTarget
-from softcvi.targets._checked import as_log_density
+from softcvi._compile import traced_once
+from softcvi.targets._base import AbstractTarget, as_log_density
 from softcvi.targets._funnel import FunnelSpace, through_funnel
 from softcvi.targets._space import AbstractSpace, ModelSpace
 from softcvi.targets._structure import Structure, as_structure
@@ -84,9 +85,7 @@ class DensityTarget(AbstractTarget):
         return through_funnel(self.in_space(space.inner), space)
 
     def log_density(self, particle: PyTree, data: Any = None) -> Scalar:
-        x, log_det = self.space.to_model_and_log_det(particle)
-        args = () if self.observed is None else (self.observed,)
-        return as_log_density(self.log_prob(x, *args)) + log_det
+        return _log_density(self, particle)
 
     def initial_particle(self, key: PRNGKeyArray) -> PyTree:
         if self.initial is None:
@@ -102,6 +101,13 @@ class DensityTarget(AbstractTarget):
         frozen = jax.tree_util.tree_map(lambda _: False, self)
         model = jax.tree_util.tree_map(eqx.is_inexact_array, self.log_prob)
         return eqx.tree_at(lambda t: t.log_prob, frozen, model)
+
+
+@functools.partial(traced_once, outside=False)
+def _log_density(target: DensityTarget, particle: PyTree) -> Scalar:
+    x, log_det = target.space.to_model_and_log_det(particle)
+    args = () if target.observed is None else (target.observed,)
+    return as_log_density(target.log_prob(x, *args)) + log_det
 
 
 def _can_differentiate(log_density: Callable, like: PyTree) -> bool:

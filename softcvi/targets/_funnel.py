@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree, Scalar
 
 from softcvi.targets._base import AbstractTarget
-from softcvi.targets._space import AbstractSpace
+from softcvi.targets._space import AbstractSpace, lost_in_rounding
 from softcvi.targets._structure import Structure
 
 # Log scales beyond this are cut off: float32 ends at 88, and gradients before that.
@@ -51,10 +51,12 @@ class FunnelSpace(AbstractSpace):
     def to_model_and_log_det(self, u: PyTree) -> tuple[PyTree, Scalar]:
         flat = self.structure.ravel(u)
         loc, log_scale = self._affine(flat)
-        child = loc + jnp.exp(log_scale) * flat[np.array(self.children)]
+        own = flat[np.array(self.children)]
+        child = loc + jnp.exp(log_scale) * own
+        lost = lost_in_rounding(own, (child - loc) * jnp.exp(-log_scale))
         inside = self._with_children(flat, child)
         x, log_det = self.inner.to_model_and_log_det(inside)
-        return x, log_det + jnp.sum(log_scale)
+        return x, log_det + jnp.sum(log_scale) + lost
 
     def from_model_and_log_det(self, x: PyTree) -> tuple[PyTree, Scalar]:
         inside, log_det = self.inner.from_model_and_log_det(x)

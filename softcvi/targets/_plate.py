@@ -8,8 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree, Scalar
 
-from softcvi.targets._base import AbstractTarget
-from softcvi.targets._checked import as_log_density
+from softcvi.targets._base import AbstractTarget, as_log_density
 from softcvi.targets._space import AbstractSpace, ModelSpace
 from softcvi.targets._structure import Structure, as_structure
 

@@ -9,8 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree, Scalar
 
 from softcvi.targets._amortised import num_rows
-from softcvi.targets._base import AbstractTarget
-from softcvi.targets._checked import as_log_density
+from softcvi.targets._base import AbstractTarget, as_log_density
 from softcvi.targets._row_sums import AbstractRows, RowsInMemory, RowsOnDevices
 from softcvi.targets._source import AbstractRowSource, StreamedRows
 from softcvi.targets._space import AbstractSpace, ModelSpace

@@ -1,9 +1,10 @@
 """Rows that are read from files, a block at a time, ahead of their use."""
 
+import contextlib
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -44,6 +45,30 @@ class AbstractRowSource(ABC):
         """Rows from ``start`` to before ``stop``, as arrays of NumPy."""
 
 
+@contextlib.contextmanager
+def named(trouble: str) -> Iterator[None]:
+    """Whatever the reader of a file raises, as an error that says which and what to do.
+
+    Args:
+        trouble: What it means, with the file.
+
+    Example:
+        >>> with named("path: x.npy is not a whole .npy file"):
+        ...     raise EOFError("no data left")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        ValueError: path: x.npy is not a whole .npy file; it may be truncated, ...
+    """
+    try:
+        yield
+    except Exception as error:
+        words = " ".join(str(error).split())[:300]
+        raise ValueError(
+            f"{trouble}; it may be truncated, damaged, missing or still being written "
+            f"({type(error).__name__}: {words}). Write it again."
+        ) from error
+
+
 class NpyRows(AbstractRowSource):
     """Rows of ``.npy`` files, which are read in blocks and never as a whole.
 
@@ -78,13 +103,8 @@ class NpyRows(AbstractRowSource):
 class _NpyFile:
     def __init__(self, path: str | os.PathLike):
         self.path = os.fspath(path)
-        try:
+        with named(f"paths: {self.path} is not a whole .npy file"):
             mapped = np.load(self.path, mmap_mode="r")
-        except (ValueError, EOFError) as error:
-            raise ValueError(
-                f"paths: {self.path} is not a whole .npy file ({error}). Write it "
-                "again with numpy.save."
-            ) from error
         if mapped.ndim == 0 or not mapped.flags.c_contiguous:
             raise ValueError(
                 f"paths: {self.path} must have rows as its first axis, in C order. "
@@ -95,13 +115,12 @@ class _NpyFile:
     def read(self, start: int, stop: int) -> np.ndarray:
         # Read and not mapped: what is mapped stays in memory for as long as it likes.
         size = int(np.prod(self.shape[1:], dtype=np.int64))
-        flat = np.fromfile(
-            self.path,
-            self.dtype,
-            (stop - start) * size,
-            offset=self.offset + start * size * self.dtype.itemsize,
-        )
-        return flat.reshape(stop - start, *self.shape[1:])
+        offset = self.offset + start * size * self.dtype.itemsize
+        with named(f"paths: rows {start} to {stop} of {self.path} cannot be read"):
+            flat = np.fromfile(
+                self.path, self.dtype, (stop - start) * size, offset=offset
+            )
+            return flat.reshape(stop - start, *self.shape[1:])
 
 
 class StreamedRows(AbstractRows):

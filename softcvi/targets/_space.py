@@ -10,6 +10,8 @@ from flowjax import bijections as bij
 from flowjax.bijections import AbstractBijection
 from jaxtyping import Array, Float, PyTree, Scalar
 
+from softcvi.targets._informed import Informed
+
 
 class AbstractSpace(eqx.Module):
     """A bijection from the fitting space (u) to the model's coordinates (x).
@@ -52,6 +54,21 @@ class AbstractSpace(eqx.Module):
         return False
 
 
+def lost_in_rounding(z: Float[Array, "..."], again: Float[Array, "..."]) -> Scalar:
+    """Log density that standardised values lose where their own ones are rounded.
+
+    Where a scale is tiny beside its location, ``location + scale * z`` is rounded to
+    the location, and a prior that is computed from it does not depend on ``z`` at all:
+    a hierarchy gets a mode of infinite mass at a scale of zero. Added to the log
+    Jacobian, this gives its normal prior back. It is zero where nothing is lost.
+
+    Args:
+        z: Standardised values.
+        again: The same, computed back from the rounded ones.
+    """
+    return 0.5 * jnp.sum(again**2 - z**2)
+
+
 class ModelSpace(AbstractSpace):
     """The model's own coordinates: nothing is transformed.
 
@@ -74,6 +91,7 @@ class SpaceOfModel(AbstractSpace):
 
     Args:
         decentred: Names of the sites that are fitted in standardised coordinates.
+        informed: What the data say of them, by name, where these coordinates use it.
 
     Example:
         >>> import softcvi
@@ -82,6 +100,7 @@ class SpaceOfModel(AbstractSpace):
     """
 
     decentred: tuple[str, ...] = eqx.field(static=True, default=())
+    informed: Mapping[str, Informed] = eqx.field(default_factory=dict)
 
     @property
     def needs_model(self) -> bool:

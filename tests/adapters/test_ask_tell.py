@@ -1,3 +1,5 @@
+import os
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -131,6 +133,23 @@ def test_what_is_told_must_match_what_was_asked(tmp_path):
     session.tell([np.nan, -1.0, -np.inf])
     assert session.evaluations == 3
     assert len(session.ask(100)["b"]) == 7
+
+
+def test_a_full_disk_throws_no_evaluation_away(tmp_path, monkeypatch):
+    session = make_session(tmp_path, budget=10)
+
+    def full(*paths):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", full)
+        # Nothing was paid for yet.
+        with pytest.raises(OSError, match="No space left"):
+            session.ask(3)
+        with pytest.warns(UserWarning, match="3 evaluations are in memory only"):
+            session.tell([np.nan, -1.0, -np.inf])
+    session.ask(1)
+    assert make_session(tmp_path, budget=10).evaluations == 3
 
 
 def test_points_are_told_one_by_one_in_any_order_and_after_a_restart(tmp_path):

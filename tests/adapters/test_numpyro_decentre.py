@@ -26,6 +26,10 @@ def every_family():
     numpyro.sample("normal", dist.Normal(1.0, scale).expand([2]).to_event(1))
     numpyro.sample("log_normal", dist.LogNormal(0.5, scale))
     numpyro.sample("half_cauchy", dist.HalfCauchy(scale))
+    numpyro.sample("laplace", dist.Laplace(1.0, scale))
+    numpyro.sample("student", dist.StudentT(jnp.array([3.0, 5.0]), 0.0, scale))
+    with numpyro.handlers.mask(mask=jnp.array([True, False])):
+        numpyro.sample("masked", dist.Normal(jnp.zeros(2), scale))
     covariance = scale * jnp.array([[1.0, 0.3], [0.3, 2.0]])
     numpyro.sample("vector", dist.MultivariateNormal(jnp.ones(2), covariance))
     numpyro.sample("gamma", dist.Gamma(2.0, 1.0 / scale))
@@ -55,7 +59,10 @@ def test_maps_of_all_families_have_the_right_volume():
     with jax.enable_x64(True):
         target = from_numpyro(every_family)
         names = set(target.space.decentred)
-        assert names == {"normal", "log_normal", "half_cauchy", "vector"}
+        assert names == {
+            "normal", "log_normal", "half_cauchy", "laplace", "student", "masked",
+            "vector",
+        }  # fmt: skip
         u = target.initial_particle(jax.random.key(1))
         x, log_det = target.space.to_model_and_log_det(u)
         flat, unravel = ravel_pytree(u)
@@ -66,12 +73,41 @@ def test_maps_of_all_families_have_the_right_volume():
         back, inverse = target.space.from_model_and_log_det(x)
         np.testing.assert_allclose(ravel_pytree(back)[0], flat, rtol=1e-9)
         np.testing.assert_allclose(inverse, -log_det, rtol=1e-9)
+        of_model, _ = numpyro.infer.util.log_density(every_family, (), {}, x)
+        np.testing.assert_allclose(target.log_density(u), of_model + log_det, rtol=1e-9)
 
 
-def test_sites_that_the_data_know_are_centred_again(target):
-    wide = {"mu": 1.0, "tau": 1.0, "theta": np.full(8, 0.9)}
-    assert target.recentred(wide) is None
-    again = target.recentred({**wide, "theta": np.full(8, 0.1)})
+def test_a_tiny_scale_leaves_the_standardised_prior_as_it_is(target):
+    """Values that follow from it are all rounded to the mean there."""
+    tiny = {"mu": jnp.ones(()), "tau": jnp.log(1e-9)}
+    at_zero, at_one = (
+        target.log_density({**tiny, "theta": jnp.full(8, z)}) for z in (0.0, 1.0)
+    )
+    np.testing.assert_allclose(at_one - at_zero, -0.5 * 8, rtol=1e-3)
+
+
+def test_coordinates_follow_what_the_data_know(target, tmp_path):
+    mean = {"mu": 4.0, "tau": 1.0, "theta": np.linspace(-1.0, 1.0, 8)}
+    wide = {"mu": 1.0, "tau": 1.0, "theta": np.ones(8)}
+    assert target.recentred(mean, wide) is None
+    again = target.recentred(mean, {**wide, "theta": np.full(8, 0.6)})
+    assert again.standardised is None
+    # What was found is the origin of the new coordinates, as wide as the spread.
+    here = again.space.to_model({**mean, "theta": np.zeros(8)})["theta"]
+    np.testing.assert_allclose(here, 4 + np.e * mean["theta"], rtol=1e-5)
+    aside = again.space.to_model({**mean, "theta": np.ones(8)})["theta"]
+    np.testing.assert_allclose(aside - here, 0.6 * np.e, rtol=1e-5)
+    # With a wide prior the location is what the data say.
+    far = again.space.to_model({"mu": -90.0, "tau": 9.0, "theta": np.zeros(8)})
+    centre = again.space.informed["theta"].centre
+    np.testing.assert_allclose(far["theta"], centre, rtol=1e-4)
+    posterior = softcvi.Posterior(softcvi.guides.mean_field(again), again)
+    posterior.save(tmp_path / "fit.softcvi")
+    stored = softcvi.load(tmp_path / "fit.softcvi", target=target)
+    key = jax.random.key(0)
+    np.testing.assert_allclose(
+        stored.sample(key, 3)["theta"], posterior.sample(key, 3)["theta"], rtol=1e-6
+    )
     x = {"mu": 1.0, "tau": 2.0, "theta": np.linspace(-3.0, 8.0, 8)}
     densities = []
     for each in (target, again):

@@ -1,5 +1,6 @@
 """What else NumPyro models are made of."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -115,3 +116,46 @@ def test_networks_with_priors_and_trained_networks():
     target = from_numpyro(trained, x, Y)
     assert set(target.like) == {"sigma"}
     assert set(target.model_parameters()) == {"net$params"}
+
+
+def _nnx(name, prior=None):
+    nnx = pytest.importorskip("flax.nnx")
+    from numpyro.contrib.module import nnx_module, random_nnx_module
+
+    layer = nnx.Linear(2, 1, rngs=nnx.Rngs(0))
+    if prior is None:
+        return nnx_module(name, layer)
+    return random_nnx_module(name, layer, prior=prior)
+
+
+def _eqx(name, prior=None):
+    from numpyro.contrib.module import eqx_module, random_eqx_module
+
+    layer = eqx.nn.Linear(2, 1, key=jax.random.key(0))
+    if prior is None:
+        return jax.vmap(eqx_module(name, layer))
+    return jax.vmap(random_eqx_module(name, layer, prior=prior))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", [_nnx, _eqx])
+def test_modules_of_other_libraries_with_priors_and_trained(module):
+    x = jnp.asarray(RNG.normal(size=(12, 2)))
+
+    def bayesian(x, y):
+        net = module("net", prior=dist.Normal(0, 1))
+        numpyro.sample("y", dist.Normal(net(x)[:, 0], 1), obs=y)
+
+    target = from_numpyro(bayesian, x, Y)
+    assert sorted(leaf.size for leaf in target.like.values()) == [1, 2]
+    assert jnp.isfinite(target.log_density(target.initial_particle(jax.random.key(0))))
+
+    def trained(x, y):
+        net = module("net")
+        sigma = numpyro.sample("sigma", dist.HalfNormal(1))
+        numpyro.sample("y", dist.Normal(net(x)[:, 0], sigma), obs=y)
+
+    target = from_numpyro(trained, x, Y)
+    assert set(target.like) == {"sigma"}
+    assert set(target.model_parameters()) == {"net$params"}
+    assert jnp.isfinite(target.log_density(target.initial_particle(jax.random.key(0))))

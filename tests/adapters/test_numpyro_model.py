@@ -12,6 +12,7 @@ from numpyro.infer.reparam import LocScaleReparam  # noqa: E402
 from numpyro.infer.util import potential_energy  # noqa: E402
 
 from softcvi.adapters import from_numpyro, posterior_predictive  # noqa: E402
+from softcvi.adapters.numpyro import _model  # noqa: E402
 from tests.adapters.conftest import EFFECTS, ERRORS, assert_like_nuts  # noqa: E402
 
 
@@ -197,3 +198,17 @@ def test_predictions_have_the_mean_and_spread_of_the_data(schools_fit, non_centr
         jax.random.key(0), schools_fit.posterior, ERRORS / 100, effects=EFFECTS, n=50
     )
     assert fewer["obs"].shape == (50, 8)
+
+
+def test_programs_of_the_adapter_are_kept_on_disk_like_those_of_a_fit(monkeypatch):
+    asked = []
+    monkeypatch.setattr(_model, "cache_by_default", lambda: asked.append(True))
+    seen = []
+
+    def model():
+        seen.append(bool(asked))
+        numpyro.sample("x", dist.Normal(0, 1))
+
+    from_numpyro(model)
+    assert seen
+    assert all(seen)

@@ -7,6 +7,7 @@ import pytest
 
 import softcvi
 from softcvi.adapters import from_pymc
+from softcvi.targets import SpaceOfModel
 from tests.adapters.conftest import EFFECTS, ERRORS, assert_like_nuts
 
 pm = pytest.importorskip("pymc")
@@ -113,7 +114,7 @@ def grouped(groups):
 
 def test_hierarchical_variables_are_fitted_in_non_centred_coordinates(grouped):
     assert set(grouped.space.decentred) == {"theta", "pairs", "scale"}
-    written = grouped.in_coordinates(())
+    written = grouped.in_space(SpaceOfModel())
 
     @jax.jit
     def compared(key):
@@ -132,11 +133,19 @@ def test_hierarchical_variables_are_fitted_in_non_centred_coordinates(grouped):
     np.testing.assert_allclose(ours, theirs, rtol=1e-4)
 
 
-def test_variables_that_the_data_know_are_centred_again(grouped):
+def test_coordinates_follow_what_the_data_know(grouped):
     spread = {name: np.ones(leaf.shape) for name, leaf in grouped.like.items()}
-    assert grouped.recentred(spread) is None
-    again = grouped.recentred({**spread, "theta": np.full(4, 0.1)})
-    assert set(again.space.decentred) == {"pairs", "scale"}
+    mean = {name: 0.5 * ones for name, ones in spread.items()}
+    assert grouped.recentred(mean, spread) is None
+    narrow = {"theta": np.full(4, 0.1), "pairs": np.full((3, 2), 0.1)}
+    again = grouped.recentred(mean, {**spread, **narrow})
+    assert set(again.space.decentred) == {"theta", "scale"}
+    assert set(again.space.informed) == {"theta"}
+    zero = {**mean, "theta": np.zeros(4)}
+    found = again.space.to_model(zero)["theta"]
+    np.testing.assert_allclose(found, grouped.space.to_model(mean)["theta"], rtol=1e-4)
+    back, _ = again.space.from_model_and_log_det(again.space.to_model(zero))
+    np.testing.assert_allclose(back["theta"], 0.0, atol=1e-3)
 
 
 def test_predictions_belong_to_the_draws_that_are_given(grouped):

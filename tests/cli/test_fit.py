@@ -9,7 +9,7 @@ import pytest
 import softcvi
 from softcvi.cli import _fit_run, main
 from softcvi.cli._data import read_draws
-from softcvi.cli._precision import double_precision
+from softcvi.cli._progress import double_precision
 from softcvi.fitting import AbstractReporter
 
 FILES = {"result.json", "draws.csv", "posterior.softcvi", "draws.nc", "report.html"}
@@ -186,8 +186,9 @@ def log_prob(p):
 
 @pytest.mark.slow
 def test_a_ladder_writes_its_rungs_and_its_chain(tmp_path, monkeypatch):
-    """The flows are taken away, so that the last rung has to answer."""
-    monkeypatch.setattr(softcvi.ladder._flow, "_MAX_DIM", 0)
+    """Flows and short chains are taken away, so that the last rung has to answer."""
+    monkeypatch.setattr(softcvi.ladder._flow, "EASY_DIM", 0)
+    monkeypatch.setattr(softcvi.ladder._short_chains, "corrected", lambda best: best)
     path, out = tmp_path / "banana.py", tmp_path / "out"
     path.write_text(BANANA)
     argv = ["fit", f"{path}:log_prob", "--until-khat", "0.05", "--steps", "200"]

@@ -7,7 +7,7 @@ import pytest
 
 from softcvi.cli import _fit_run, main
 from softcvi.cli._errors import CommandError
-from softcvi.cli._fit_reference import matched_reference
+from softcvi.cli._fit_files import matched_reference
 from softcvi.cli._model_file import load_target
 
 MODEL = """\

@@ -5,8 +5,7 @@ import pytest
 
 from softcvi.cli._data import read_data, read_draws
 from softcvi.cli._errors import CommandError
-from softcvi.cli._model_error import model_error
-from softcvi.cli._model_file import load_target, split_name
+from softcvi.cli._model_file import load_target, model_error, split_name
 
 NUMPYRO = """\
 import numpyro

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from softcvi.diagnostics._chain_limits import Limit, limit_of, spread_of
 from softcvi.diagnostics._clusters import clusters, factor_within
+from softcvi.diagnostics._short_chains import Limit, limit_of, spread_of
 
 
 def chains(rng, memory):

@@ -213,7 +213,7 @@ def test_parameters_without_the_digits_for_the_posterior_count_as_rounding(
 
 
 def test_chains_without_bounds_raise_no_warning():
-    from softcvi.diagnostics._chain_limits import limit_of
+    from softcvi.diagnostics._short_chains import limit_of
 
     start = np.random.default_rng(0).normal(size=(20, 2))
     later = start.copy()

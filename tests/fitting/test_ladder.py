@@ -54,9 +54,10 @@ def test_a_skewed_posterior_is_answered_by_weighted_draws_of_a_t(skewed):
     answer = skewed
     assert answer.trusted
     assert answer.chain is None
-    # One t, or on some keys a mixture of two: the first rung, without a flow.
+    # The first rung, without a flow: on some keys a mixture of two t, and on others a
+    # normal, as the skewness of 0.53 is near where that is tried.
     [attempt] = answer.attempts
-    assert attempt.name.endswith("Student's t")
+    assert attempt.name.endswith(("Student's t", "normal"))
     assert answer.result.choices["guide"].startswith(attempt.name)
     n = 10_000
     x = np.asarray(answer.sample(jax.random.key(1), n)["x"])

@@ -13,7 +13,7 @@ import pytest
 
 from softcvi import guides, objectives
 from softcvi.objectives import Particles, SoftCVI
-from softcvi.objectives._labels import log_predicted, log_soft_labels
+from softcvi.objectives._contrast import log_predicted, log_soft_labels
 
 K = 8
 LOC, SCALE = np.array([0.5, -1.0, 2.0]), np.array([0.5, 2.0, 1.0])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import softcvi
+from softcvi.posterior._encoding import Decoder
 from softcvi.posterior._names import found
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -47,3 +48,10 @@ def test_a_file_of_each_format_has_the_densities_it_had(name, version):
 )
 def test_old_names_lead_to_the_same_things(old, name):
     assert found(old).__name__ == name.rpartition(":")[2]
+
+
+def test_a_field_that_a_file_is_older_than_has_its_default():
+    fields = {"decentred": {"tuple": ["theta"]}}
+    node = {"object": "softcvi.targets.SpaceOfModel", "fields": fields}
+    space = Decoder([]).decode(node)
+    assert (space.decentred, space.informed) == (("theta",), {})

@@ -12,7 +12,7 @@ import softcvi
 from softcvi.report import FitView, read_fit, save_fit, write_report
 from softcvi.report._columns import as_columns, density, is_discrete
 from softcvi.report._draw_charts import marginal_charts, pairs_chart
-from softcvi.report._words import advice
+from softcvi.report._table import advice
 
 
 @pytest.fixture(scope="module")

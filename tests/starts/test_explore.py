@@ -7,10 +7,9 @@ import pytest
 
 import softcvi
 from softcvi.diagnostics import THRESHOLDS, psis
-from softcvi.starts import Explore, Moments
-from softcvi.starts._importance import Fitted, _log_mean
+from softcvi.starts import Explore, Moments, StartReport, suggest
+from softcvi.starts._importance import Fitted, TMixture, _log_mean, worth_keeping
 from softcvi.starts._missed import mass_like_missed
-from softcvi.starts._proposal import TMixture
 
 KEY = jax.random.key(0)
 
@@ -289,3 +288,23 @@ def test_tails_of_different_length_do_not_hide_a_mode():
     found = np.array(sorted(mode.mean.tolist() for mode in report.modes))
     # Moments of importance weighted draws: the sds of the logistics are 3.6 and 1.8.
     np.testing.assert_allclose(found, means, atol=0.8)
+
+
+def test_a_covariance_that_rounding_made_indefinite_is_a_start_all_the_same():
+    target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+    covariance = np.array([[1.0, 1.0 + 1e-12], [1.0 + 1e-12, 1.0]])
+    report = StartReport(target, (Moments(np.zeros(2), covariance),))
+    for suggestion in suggest(jax.random.key(0), report):
+        draw = suggestion.make().sample(jax.random.key(1))
+        assert np.all(np.isfinite(draw))
+
+
+def test_what_is_narrower_than_rounding_is_no_place():
+    means, covariances = [np.zeros(1), np.full(1, 1e9)], [np.eye(1), 1e-300 * np.eye(1)]
+    modes = tuple(
+        Moments(mean, covariance, log_evidence=height)
+        for mean, covariance, height in zip(means, covariances, (0.0, 1e6), strict=True)
+    )
+    proposal = TMixture(np.zeros(2), np.stack(means), np.stack(covariances))
+    fitted = Fitted(modes, proposal, 1.0, 1e6, 0.0)
+    assert [mode.mean[0] for mode in worth_keeping(fitted)] == [0.0]

@@ -7,9 +7,9 @@ import pytest
 
 from softcvi import DensityTarget
 from softcvi.starts import Explore, Moments, StartReport, suggest
-from softcvi.starts._images import _symmetries
+from softcvi.starts._launch import _symmetries
+from softcvi.starts._look import narrowest_met, num_rays, suspects_on_rays
 from softcvi.starts._modes import Ends, thinned
-from softcvi.starts._rays import narrowest_met, num_rays, suspects_on_rays
 from softcvi.starts._support import within_support, without_noise
 from softcvi.targets import Structure
 
@@ -183,6 +183,17 @@ def test_an_end_on_top_of_rounding_errors_is_no_place():
     assert without_noise(rng, log_density, only, eps) is only
 
 
+def test_an_end_beside_rounding_errors_is_no_place_if_its_draws_are_on_top():
+    def log_density(x):
+        rough = 1e3 * np.sin(1e16 * x[:, 0])
+        return np.where(x[:, 0] > 10.05, rough, -0.5 * x[:, 0] ** 2)
+
+    rng, eps = np.random.default_rng(0), np.finfo(float).eps
+    ends = several_ends([0.5, 10.0], [1.0, 0.1])
+    kept = without_noise(rng, log_density, ends, eps)
+    np.testing.assert_array_equal(kept.means, [[0.5]])
+
+
 def test_a_normal_is_no_wider_than_the_block_it_is_in():
     def log_density(x):
         return np.where(np.abs(x[:, 0] - 2.0) < 0.5, 0.0, -np.inf)
@@ -206,13 +217,16 @@ def modes_of(departures):
     ("departures", "kinds"),
     [
         ([0.1, 0.2, 0.3], ["normals"]),
-        ([0.1, 0.2, 0.9], ["normals", "Student's t"]),
-        ([0.1, 0.8, 0.9], ["Student's t"]),
+        ([0.1, 0.2, 0.9], ["normals", "Student's t", "flow"]),
+        ([0.1, 0.8, 0.9], ["Student's t", "flow"]),
     ],
 )
 def test_normals_are_tried_first_where_most_of_the_mass_looks_normal(departures, kinds):
     target = DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
     found = suggest(KEY, StartReport(target, modes_of(departures)))
-    assert [suggestion.name for suggestion in found] == [
-        f"mixture of 3 {kind}" for kind in kinds
+    names = [suggestion.name for suggestion in found]
+    assert names == [
+        "spline flow" if kind == "flow" else f"mixture of 3 {kind}" for kind in kinds
     ]
+    # A mixture that is not trusted may be a flow: bent places, or one in parts.
+    assert [suggestion.is_flow for suggestion in found] == [k == "flow" for k in kinds]

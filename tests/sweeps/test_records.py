@@ -63,6 +63,13 @@ def test_a_full_disk_names_the_file_and_leaves_what_was_there(tmp_path, monkeypa
     assert read_records(path) == [{"run": 0}]
 
 
+def test_a_folder_that_has_vanished_is_made_again(tmp_path):
+    store = RecordStore(tmp_path / "sweep")
+    store.folder.rmdir()
+    store.add([{"id": "a"}])
+    assert store.identifiers() == {"a"}
+
+
 def test_the_commit_is_read_without_writing_to_the_repository(tmp_path, monkeypatch):
     """Killed, or on a full disk, git left ``index.lock`` behind: no commit any more."""
     if shutil.which("git") is None:

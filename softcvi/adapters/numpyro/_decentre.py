@@ -1,17 +1,21 @@
 """Non-centred coordinates for hierarchical sites, found by looking at the model."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array
 
 from softcvi.adapters._extras import require
+from softcvi.adapters._recentre import Prior
 from softcvi.adapters.numpyro._call import (
     ModelCall,
     is_in_loop,
     moving_sites,
     substitute,
 )
+from softcvi.targets import Informed
 
 _IN_LOOP = NotImplementedError("it lies inside scan, and depends on itself")
 
@@ -50,31 +54,98 @@ def hierarchical_sites(
     return tuple(usable), tuple(dict.fromkeys(notes))
 
 
-def standardising(fn: Any) -> Any:
+def standardising(fn: Any, informed: Informed | None = None) -> Any:
     """The transform to a variable from its standardised twin on the real line.
 
     None for distributions that are not a standard one moved, scaled and transformed.
+
+    Args:
+        fn: The distribution.
+        informed: What the data say of the variable, if its twin is standardised by
+            location and scale given them.
     """
+    transforms = require("numpyro.distributions.transforms", "numpyro")
+    found = prior_of(fn)
+    if found is None:
+        return None
+    (location, scale, is_matrix), outer = found
+    if is_matrix:
+        inner = transforms.LowerCholeskyAffine(location, scale)
+    else:
+        if informed is not None:
+            location, scale = informed.given(location, scale)
+        inner = transforms.AffineTransform(location, scale)
+    return transforms.ComposeTransform([inner, *outer])
+
+
+def prior_of(fn: Any) -> tuple[Prior, list] | None:
+    """Location and scale on the real line, and the transforms from there to a value."""
     dist = require("numpyro.distributions", "numpyro")
-    transforms = dist.transforms
     shape = tuple(fn.shape())
     outer: list[Any] = []
     while getattr(fn, "base_dist", None) is not None:
         if isinstance(fn, dist.TransformedDistribution):
             outer = [*fn.transforms, *outer]
         fn = fn.base_dist
-    if isinstance(fn, dist.Normal | dist.Laplace | dist.Cauchy | dist.StudentT):
-        inner = [transforms.AffineTransform(fn.loc, fn.scale)]
-    elif isinstance(fn, dist.HalfNormal | dist.HalfCauchy):
-        inner = [transforms.ExpTransform(), transforms.AffineTransform(0.0, fn.scale)]
-    elif isinstance(fn, dist.MultivariateNormal):
+    if isinstance(fn, _moved_and_scaled()):
+        return Prior(fn.loc, fn.scale), outer
+    if isinstance(fn, dist.HalfNormal | dist.HalfCauchy):
+        return Prior(jnp.log(fn.scale), 1.0), [dist.transforms.ExpTransform(), *outer]
+    if isinstance(fn, dist.MultivariateNormal):
         # A plate or expand repeats the distribution, and one triangular solve for all
         # members needs one factor per member.
         factor = jnp.broadcast_to(fn.scale_tril, (*shape, shape[-1]))
-        inner = [transforms.LowerCholeskyAffine(fn.loc, factor)]
-    else:
+        return Prior(fn.loc, factor, is_matrix=True), outer
+    return None
+
+
+def standard_log_prob(
+    site: dict, u: Array, informed: Mapping[str, Informed]
+) -> Array | None:
+    """Log density of a site's standardised twin, without a way through its value.
+
+    The value is rounded, and where the scale is tiny beside the location nothing of the
+    twin is left in it: a hierarchy would have a mode at a scale of zero that is made of
+    rounding alone. None where only the value can tell.
+
+    Args:
+        site: The site.
+        u: Its standardised twin.
+        informed: What the data say of sites, by name, where that is used.
+    """
+    dist = require("numpyro.distributions", "numpyro")
+    fn = site["fn"]
+    wrappers = (
+        dist.ExpandedDistribution | dist.Independent | dist.TransformedDistribution
+    )
+    while isinstance(fn, wrappers):
+        fn = fn.base_dist
+    # Neither masks nor the scales of plates that subsample are part of the twin.
+    if site["scale"] is not None:
         return None
-    return transforms.ComposeTransform([*inner, *outer])
+    found = prior_of(site["fn"])
+    data = informed.get(site["name"])
+    if data is None or found is None:
+        return _standard_log_prob(fn, u)
+    z, log_det = data.by_prior(u, found[0].location, found[0].scale)
+    log_prob = _standard_log_prob(fn, z)
+    return None if log_prob is None else log_prob + log_det
+
+
+def _standard_log_prob(fn: Any, u: Array) -> Array | None:
+    dist = require("numpyro.distributions", "numpyro")
+    if isinstance(fn, dist.HalfNormal | dist.HalfCauchy):
+        return type(fn)(1.0).log_prob(jnp.exp(u)) + u
+    if isinstance(fn, dist.StudentT):
+        return dist.StudentT(fn.df).log_prob(u)
+    if isinstance(fn, dist.MultivariateNormal):
+        return dist.Normal().log_prob(u)
+    return type(fn)().log_prob(u) if isinstance(fn, _moved_and_scaled()) else None
+
+
+def _moved_and_scaled() -> Any:
+    dist = require("numpyro.distributions", "numpyro")
+    return dist.Normal | dist.Laplace | dist.Cauchy | dist.StudentT
 
 
 def _failure(call: ModelCall, latents: dict[str, dict], name: str) -> Exception | None:

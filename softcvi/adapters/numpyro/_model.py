@@ -20,7 +20,8 @@ from softcvi.adapters.numpyro._sites import (
 )
 from softcvi.adapters.numpyro._space import make_space
 from softcvi.adapters.numpyro._target import NumPyroTarget
-from softcvi.targets import AbstractSpace, ModelSpace, Structure
+from softcvi.fitting._cache import cache_by_default
+from softcvi.targets import AbstractSpace, ModelSpace, SpaceOfModel, Structure
 
 
 def from_numpyro(
@@ -73,6 +74,8 @@ def from_numpyro(
     require("numpyro", "numpyro")
     if not callable(model):
         raise TypeError(f"model: expected a NumPyro model; got {type(model).__name__}.")
+    # Programs are compiled from here on, which the next process need not do again.
+    cache_by_default()
     call = ModelCall(model, args, kwargs)
     sites = find_sites(call)
     return _target(call, sites, space, decentre)
@@ -138,7 +141,7 @@ def _chosen_space(space, call, latents, ranges, standard) -> AbstractSpace:
             f"got {space!r}."
         )
     lowest = {name: low for name, (low, _) in ranges.items()}
-    return make_space(call, latents, lowest, standard)
+    return make_space(call, latents, lowest, SpaceOfModel(standard))
 
 
 def _floats_or_ints(like: dict, ranges: dict) -> dict:

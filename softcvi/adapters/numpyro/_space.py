@@ -1,6 +1,6 @@
 """Spaces of NumPyro models: each site through the bijection of its own support."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import equinox as eqx
@@ -8,14 +8,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Scalar
 
 from softcvi.adapters._extras import require
+from softcvi.adapters._recentre import Prior
 from softcvi.adapters.numpyro._call import (
     ModelCall,
     is_in_loop,
     moving_sites,
     substitute,
 )
-from softcvi.adapters.numpyro._decentre import standardising
-from softcvi.targets import AbstractSpace, SpaceOfModel
+from softcvi.adapters.numpyro._decentre import prior_of, standardising
+from softcvi.targets import AbstractSpace, Informed, SpaceOfModel
 
 
 class SiteSpace(AbstractSpace):
@@ -68,6 +69,7 @@ class DynamicSpace(AbstractSpace):
         offsets: Smallest value of each discrete site.
         names: Names of the latent sites.
         decentred: Names of the sites that are fitted in standardised coordinates.
+        informed: What the data say of these, by name, where that is used.
         looped: Transforms of the sites inside ``scan``, whose values are not at hand
             while the loop runs; they are the same for every value of other sites.
     """
@@ -76,29 +78,42 @@ class DynamicSpace(AbstractSpace):
     offsets: dict[str, Any]
     names: tuple[str, ...] = eqx.field(static=True)
     decentred: tuple[str, ...] = eqx.field(static=True, default=())
+    informed: Mapping[str, Informed] = eqx.field(default_factory=dict)
     looped: dict[str, Any] = eqx.field(default_factory=dict)
 
     def stored(self) -> SpaceOfModel:
-        return SpaceOfModel(self.decentred)
+        return SpaceOfModel(self.decentred, self.informed)
+
+    def priors(self, u: dict) -> dict[str, Prior]:
+        """Location and scale of the standardised sites where their parents are."""
+        trace = self.call.trace(substitute(self.to_model(u)))
+        found = {name: prior_of(trace[name]["fn"]) for name in self.decentred}
+        return {name: each[0] for name, each in found.items() if each is not None}
 
     def to_model_and_log_det(self, u: dict) -> tuple[dict, Scalar]:
+        x, log_dets = self.to_model_and_log_dets(u)
+        return x, sum(log_dets.values(), jnp.zeros(()))
+
+    def to_model_and_log_dets(self, u: dict) -> tuple[dict, dict[str, Scalar]]:
+        """Model coordinates, and the log Jacobian of each continuous site."""
         return self._walk(u, _forward, 1)
 
     def from_model_and_log_det(self, x: dict) -> tuple[dict, Scalar]:
-        return self._walk(x, _backward, -1)
+        u, log_dets = self._walk(x, _backward, -1)
+        return u, sum(log_dets.values(), jnp.zeros(()))
 
-    def _walk(self, values: dict, move: Callable, sign: int) -> tuple[dict, Scalar]:
+    def _walk(
+        self, values: dict, move: Callable, sign: int
+    ) -> tuple[dict, dict[str, Scalar]]:
         numpyro = require("numpyro", "numpyro")
         out: dict[str, Any] = {}
-        total = jnp.zeros(())
+        log_dets: dict[str, Scalar] = {}
         for name, transform in self.looped.items():
-            out[name], log_det = move(transform, jnp.asarray(values[name]))
-            total = total + log_det
+            out[name], log_dets[name] = move(transform, jnp.asarray(values[name]))
         of_model = out if sign > 0 else values
         in_loops = {name: of_model[name] for name in self.looped}
 
         def fix(site: dict) -> Any:
-            nonlocal total
             name = site["name"]
             if site["type"] != "sample" or name not in self.names:
                 return None
@@ -108,19 +123,27 @@ class DynamicSpace(AbstractSpace):
             if name in self.offsets:
                 out[name] = value + sign * self.offsets[name]
             else:
-                standard = name in self.decentred
                 transform = (
-                    standardising(site["fn"]) if standard else transform_of(site)
+                    standardising(site["fn"], self.informed.get(name))
+                    if name in self.decentred
+                    else transform_of(site)
                 )
-                out[name], log_det = move(transform, value)
-                total = total + log_det
+                out[name], log_dets[name] = move(transform, value)
             return out[name] if sign > 0 else value
 
         self.call.trace(
             substitute(in_loops),
             lambda m: numpyro.handlers.substitute(m, substitute_fn=fix),
         )
-        return {name: out[name] for name in self.names}, total
+        return {name: out[name] for name in self.names}, log_dets
+
+
+def with_log_dets(space: AbstractSpace, u: dict) -> tuple[dict, dict[str, Scalar]]:
+    """Model coordinates, and log Jacobians by site where a space knows these."""
+    if isinstance(space, DynamicSpace):
+        return space.to_model_and_log_dets(u)
+    x, log_det = space.to_model_and_log_det(u)
+    return x, {"all sites": log_det}
 
 
 def transform_of(site: dict) -> Any:
@@ -142,7 +165,7 @@ def make_space(
     call: ModelCall,
     latents: dict[str, dict],
     offsets: dict[str, Any],
-    decentred: tuple[str, ...] = (),
+    standard: SpaceOfModel | None = None,
 ) -> AbstractSpace:
     """The unconstrained space of a model, by constant transforms where that can be.
 
@@ -150,8 +173,10 @@ def make_space(
         call: The model.
         latents: Its latent sites.
         offsets: Smallest value of each discrete site.
-        decentred: Sites to fit in standardised coordinates.
+        standard: Which sites to fit in standardised coordinates; none by default.
     """
+    standard = SpaceOfModel() if standard is None else standard
+    decentred, informed = standard.decentred, standard.informed
     continuous = [name for name in latents if name not in offsets]
     transforms = {name: transform_of(latents[name]) for name in continuous}
 
@@ -160,7 +185,8 @@ def make_space(
 
     if decentred or moving_sites(call, latents, transform_if_continuous):
         looped = {n: t for n, t in transforms.items() if is_in_loop(latents[n])}
-        return DynamicSpace(call, offsets, tuple(latents), decentred, looped)
+        names = tuple(latents)
+        return DynamicSpace(call, offsets, names, decentred, informed, looped)
     return SiteSpace(transforms, offsets)
 
 

@@ -1,6 +1,7 @@
 """The posterior of a NumPyro model as a target."""
 
 import dataclasses
+import functools
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -9,9 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray, Scalar
 
+from softcvi._compile import traced_once
 from softcvi.adapters._extras import require
 from softcvi.adapters._model_target import AbstractModelTarget
+from softcvi.adapters._recentre import space_by_data, standardised_sites
 from softcvi.adapters.numpyro._call import ModelCall, substitute
+from softcvi.adapters.numpyro._decentre import standard_log_prob
 from softcvi.adapters.numpyro._enumerate import (
     key_of,
     summed_log_density,
@@ -24,17 +28,10 @@ from softcvi.adapters.numpyro._handlers import (
     whole_plates,
 )
 from softcvi.adapters.numpyro._params import constrained
-from softcvi.adapters.numpyro._sites import (
-    dims_of,
-    latent_sites,
-)
-from softcvi.adapters.numpyro._space import DynamicSpace, make_space
+from softcvi.adapters.numpyro._sites import dims_of, latent_sites
+from softcvi.adapters.numpyro._space import DynamicSpace, make_space, with_log_dets
 from softcvi.targets import AbstractSpace, FunnelSpace, SpaceOfModel, Structure
 from softcvi.targets._funnel import through_funnel
-
-# A standardised variable whose posterior is narrower than this is known from the data
-# rather than from its prior, and its centred twin is the more nearly normal one.
-_INFORMED_SPREAD = 0.5
 
 
 class NumPyroTarget(AbstractModelTarget):
@@ -100,20 +97,7 @@ class NumPyroTarget(AbstractModelTarget):
         }
 
     def log_density(self, particle: dict, data: Any = None) -> Scalar:
-        x, log_det = self.space.to_model_and_log_det(particle)
-        if self.summed:
-            return self._summed_log_density(x, data) + log_det
-        trace = self._trace(x, key=data)
-        numpyro = require("numpyro", "numpyro")
-        total = jnp.zeros(())
-        for site in trace.values():
-            if site["type"] == "sample":
-                log_prob = _log_prob(site)
-                log_prob = numpyro.distributions.util.scale_and_mask(
-                    log_prob, site["scale"]
-                )
-                total = total + jnp.sum(log_prob)
-        return total + log_det
+        return _log_density(self, particle, data)
 
     def initial_particle(self, key: PRNGKeyArray) -> dict[str, Array]:
         site_key, fallback_key = jax.random.split(key)
@@ -134,17 +118,19 @@ class NumPyroTarget(AbstractModelTarget):
             for name in spread
         }
 
-    def recentred(self, spread: dict[str, Array]) -> "NumPyroTarget | None":
+    @property
+    def standardised(self) -> dict[str, np.ndarray] | None:
+        return standardised_sites(self.structure, self.space)
+
+    def recentred(
+        self, mean: dict[str, Array], spread: dict[str, Array]
+    ) -> "NumPyroTarget | None":
         if not isinstance(self.space, DynamicSpace):
             return None
-        kept = tuple(
-            name
-            for name in self.space.decentred
-            if np.exp(np.mean(np.log(spread[name]))) > _INFORMED_SPREAD
-        )
-        if kept == self.space.decentred:
+        space = space_by_data(self.space.priors(mean), mean, spread)
+        if space.decentred == self.space.decentred and not space.informed:
             return None
-        return self.in_space(SpaceOfModel(kept))
+        return self.in_space(space)
 
     def in_space(self, space: AbstractSpace) -> "NumPyroTarget":
         if isinstance(space, FunnelSpace):
@@ -153,7 +139,7 @@ class NumPyroTarget(AbstractModelTarget):
             found = latent_sites(self.call)
             latents = {name: found[name] for name in self.structure.like}
             offsets = getattr(self.space, "offsets", {})
-            space = make_space(self.call, latents, offsets, space.decentred)
+            space = make_space(self.call, latents, offsets, space)
         return dataclasses.replace(self, space=space)
 
     def describe(self, x: dict) -> dict[str, Array]:
@@ -282,6 +268,30 @@ def predict(
     trace = numpyro.handlers.trace(numpyro.handlers.seed(model, key))
     sites = trace.get_trace(*args, **kwargs)
     return {name: sites[name]["value"] for name in target.observed if name in sites}
+
+
+@functools.partial(traced_once, outside=False)
+def _log_density(target: NumPyroTarget, particle: dict, data: Any) -> Scalar:
+    if target.summed:
+        x, log_det = target.space.to_model_and_log_det(particle)
+        return target._summed_log_density(x, data) + log_det
+    x, log_dets = with_log_dets(target.space, particle)
+    numpyro = require("numpyro", "numpyro")
+    total = jnp.zeros(())
+    for name, site in target._trace(x, key=data).items():
+        if site["type"] != "sample":
+            continue
+        log_prob = None
+        if name in getattr(target.space, "decentred", ()):
+            log_prob = standard_log_prob(site, particle[name], target.space.informed)
+        if log_prob is None:
+            log_prob = numpyro.distributions.util.scale_and_mask(
+                _log_prob(site), site["scale"]
+            )
+        else:
+            del log_dets[name]
+        total = total + jnp.sum(log_prob)
+    return sum(log_dets.values(), total)
 
 
 def _log_prob(site: dict) -> Array:

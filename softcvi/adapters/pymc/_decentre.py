@@ -9,6 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Scalar
 
 from softcvi.adapters._extras import require
+from softcvi.adapters._recentre import Prior
+from softcvi.targets import Informed
 
 
 class Standardising(eqx.Module):
@@ -25,29 +27,40 @@ class Standardising(eqx.Module):
     parameters: Callable = eqx.field(static=True)
     is_matrix: bool = eqx.field(static=True)
 
-    def forward(self, z: Array, values: list) -> tuple[Array, Scalar]:
+    def prior(self, values: list) -> Prior:
+        """Location and scale, given the other variables."""
+        location, scale = self.parameters(*values)
+        if self.is_matrix:
+            scale = jnp.linalg.cholesky(scale)
+        return Prior(location, scale, self.is_matrix)
+
+    def forward(
+        self, z: Array, values: list, data: Informed | None = None
+    ) -> tuple[Array, Scalar]:
         """The value, and the log Jacobian."""
-        location, scale, log_det = self._at(z, values)
+        location, scale, log_det = self._at(z, values, data)
         if self.is_matrix:
             return location + jnp.einsum("...ij,...j->...i", scale, z), log_det
         return location + scale * z, log_det
 
-    def backward(self, value: Array, values: list) -> Array:
+    def backward(
+        self, value: Array, values: list, data: Informed | None = None
+    ) -> Array:
         """The standardised twin of a value."""
-        location, scale, _ = self._at(value, values)
+        location, scale, _ = self._at(value, values, data)
         if self.is_matrix:
             shift = jnp.broadcast_to(value - location, value.shape)[..., None]
             factor = jnp.broadcast_to(scale, (*value.shape, value.shape[-1]))
             return jax.scipy.linalg.solve_triangular(factor, shift, lower=True)[..., 0]
         return (value - location) / scale
 
-    def _at(self, like: Array, values: list) -> tuple[Array, Array, Scalar]:
-        location, scale = self.parameters(*values)
-        if self.is_matrix:
-            scale = jnp.linalg.cholesky(scale)
-            diagonal = jnp.diagonal(scale, axis1=-2, axis2=-1)
-        else:
-            diagonal = scale
+    def _at(
+        self, like: Array, values: list, data: Informed | None
+    ) -> tuple[Array, Array, Scalar]:
+        location, scale, is_matrix = self.prior(values)
+        if data is not None:
+            location, scale = data.given(location, scale)
+        diagonal = jnp.diagonal(scale, axis1=-2, axis2=-1) if is_matrix else scale
         # Rounding may bring a scale to zero, where nothing can be standardised.
         log_det = jnp.sum(jnp.broadcast_to(jnp.log(jnp.abs(diagonal)), like.shape))
         return location, scale, log_det

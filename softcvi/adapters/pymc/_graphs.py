@@ -133,8 +133,8 @@ def _split_deterministics(model: Any) -> tuple[list, list]:
 
 def _constants(model: Any, fixed: list) -> dict[str, np.ndarray]:
     ancestors = require("pytensor.graph.traversal", "pymc").ancestors
-    seen = [model.rvs_to_values[rv] for rv in model.observed_RVs]
-    as_data = set(ancestors(seen)) if seen else set()
+    observed_values = [model.rvs_to_values[rv] for rv in model.observed_RVs]
+    as_data = set(ancestors(observed_values)) if observed_values else set()
     containers = [v for v in model.data_vars if v not in as_data]
     return {v.name: np.asarray(v.eval()) for v in [*containers, *fixed]}
 

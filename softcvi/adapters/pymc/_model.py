@@ -13,7 +13,7 @@ import numpy as np
 from softcvi.adapters._extras import require
 from softcvi.adapters.pymc._graphs import make_graphs, refuse_minibatches
 from softcvi.adapters.pymc._target import PyMCSpace, PyMCTarget
-from softcvi.targets import Structure
+from softcvi.targets import SpaceOfModel, Structure
 
 
 def from_pymc(model: Any, *, decentre: bool = True) -> PyMCTarget:
@@ -76,7 +76,8 @@ def from_pymc(model: Any, *, decentre: bool = True) -> PyMCTarget:
     _check_sign_and_jacobian(model, written, point)
     if not decentre or not structure.is_continuous:
         return written
-    return written.in_coordinates(tuple(s.name for s in graphs.standardisings))
+    names = tuple(each.name for each in graphs.standardisings)
+    return written.in_space(SpaceOfModel(names))
 
 
 def as_pymc_model(model: Any) -> Any:

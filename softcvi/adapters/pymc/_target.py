@@ -2,7 +2,7 @@
 
 import dataclasses
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import equinox as eqx
@@ -13,13 +13,11 @@ from jaxtyping import Array, PRNGKeyArray, Scalar
 
 from softcvi.adapters._extras import require
 from softcvi.adapters._model_target import AbstractModelTarget
+from softcvi.adapters._recentre import Prior, space_by_data, standardised_sites
 from softcvi.adapters.pymc._decentre import Standardising
 from softcvi.adapters.pymc._graphs import PyMCGraphs
 from softcvi.adapters.pymc._trace import draws_for_pymc, without_messages
-from softcvi.targets import AbstractSpace, SpaceOfModel, Structure
-
-# As for NumPyro models: below, the data rather than the prior determine a variable.
-_INFORMED_SPREAD = 0.5
+from softcvi.targets import AbstractSpace, Informed, SpaceOfModel, Structure
 
 
 class PyMCSpace(AbstractSpace):
@@ -28,13 +26,21 @@ class PyMCSpace(AbstractSpace):
     Args:
         graphs: The model's graphs as JAX functions.
         decentred: Names of the variables in standardised coordinates.
+        informed: What the data say of these, by name, where that is used.
     """
 
     graphs: PyMCGraphs = eqx.field(static=True)
     decentred: tuple[str, ...] = eqx.field(static=True, default=())
+    informed: Mapping[str, Informed] = eqx.field(default_factory=dict)
 
     def stored(self) -> SpaceOfModel:
-        return SpaceOfModel(self.decentred)
+        return SpaceOfModel(self.decentred, self.informed)
+
+    def priors(self, u: dict) -> dict[str, Prior]:
+        """Location and scale of standardised variables where their parents are."""
+        values, _ = self.to_values(u)
+        arrays = [values[name] for name in self.graphs.names]
+        return {s.name: _quietly(s.prior, arrays) for s in self._standardisings()}
 
     def to_model_and_log_det(self, u: dict) -> tuple[dict, Scalar]:
         values, moved = self.to_values(u)
@@ -47,7 +53,9 @@ class PyMCSpace(AbstractSpace):
         u = dict(values)
         for each in self._standardisings():
             u[each.name] = each.backward(
-                values[each.name], [values[name] for name in self.graphs.names]
+                values[each.name],
+                [values[name] for name in self.graphs.names],
+                self.informed.get(each.name),
             )
         for name, (low, _) in self.graphs.ranges.items():
             u[name] = values[name] - low
@@ -62,7 +70,8 @@ class PyMCSpace(AbstractSpace):
         # In the order of the model: parents have their values before their children.
         for each in self._standardisings():
             arrays = [values[name] for name in self.graphs.names]
-            value, log_det = _quietly(each.forward, values[each.name], arrays)
+            data = self.informed.get(each.name)
+            value, log_det = _quietly(each.forward, values[each.name], arrays, data)
             values[each.name], total = value, total + log_det
         return values, total
 
@@ -125,22 +134,23 @@ class PyMCTarget(AbstractModelTarget):
     def num_values(self) -> dict[str, int]:
         return {name: size for name, (_, size) in self.graphs.ranges.items()}
 
-    def recentred(self, spread: dict[str, Array]) -> "PyMCTarget | None":
-        kept = tuple(
-            name
-            for name in self.space.decentred
-            if np.exp(np.mean(np.log(spread[name]))) > _INFORMED_SPREAD
-        )
-        return None if kept == self.space.decentred else self.in_coordinates(kept)
+    @property
+    def standardised(self) -> dict[str, np.ndarray] | None:
+        return standardised_sites(self.structure, self.space)
+
+    def recentred(
+        self, mean: dict[str, Array], spread: dict[str, Array]
+    ) -> "PyMCTarget | None":
+        space = space_by_data(self.space.priors(mean), mean, spread)
+        if space.decentred == self.space.decentred and not space.informed:
+            return None
+        return self.in_space(space)
 
     def in_space(self, space: AbstractSpace) -> "PyMCTarget":
-        if isinstance(space, SpaceOfModel):
-            return self.in_coordinates(space.decentred)
-        return self
-
-    def in_coordinates(self, decentred: tuple[str, ...]) -> "PyMCTarget":
-        """The same posterior with other variables in standardised coordinates."""
-        return dataclasses.replace(self, space=PyMCSpace(self.graphs, decentred))
+        if not isinstance(space, SpaceOfModel):
+            return self
+        chosen = PyMCSpace(self.graphs, space.decentred, space.informed)
+        return dataclasses.replace(self, space=chosen)
 
     def describe(self, x: dict) -> dict[str, Array]:
         if not self.graphs.derived_names:

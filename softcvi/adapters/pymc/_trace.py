@@ -42,7 +42,7 @@ def draws_for_pymc(graphs: Any, draws: dict) -> Any:
 
 @contextlib.contextmanager
 def without_messages() -> Iterator[None]:
-    """PyMC announces which variables it samples; here nobody has asked."""
+    """PyMC logs which variables it samples, which is not wanted here."""
     logger = logging.getLogger("pymc")
     level = logger.level
     logger.setLevel(logging.WARNING)

@@ -59,16 +59,28 @@ class BridgeStanProgram(AbstractProgram):
     def constrain(self, rows: Rows, seeds: np.ndarray) -> np.ndarray:
         rows = _contiguous(rows)
         out = np.full((len(rows), sum(map(len, self.names))), np.nan)
-        include: dict[str, Any] = {"include_tp": True, "include_gq": True}
         for i, row in enumerate(rows):
-            if self.names[2]:
-                bits = zlib.crc32(row.tobytes(), int(seeds[i]) & 0xFFFFFFFF)
+            values = self._constrained(row, int(seeds[i]))
+            out[i, : len(values)] = values
+        return out
+
+    def _constrained(self, row: np.ndarray, seed: int) -> np.ndarray:
+        """All values, or those before the block of the program that fails."""
+        failure: RuntimeError | None = None
+        values = np.empty(0)
+        for tp, gq in ((True, True), (True, False), (False, False)):
+            include: dict[str, Any] = {"include_tp": tp, "include_gq": gq}
+            if gq and self.names[2]:
+                bits = zlib.crc32(row.tobytes(), seed & 0xFFFFFFFF)
                 include["rng"] = self._model.new_rng(bits)
             try:
-                out[i] = self._model.param_constrain(row, **include)
+                values = self._model.param_constrain(row, **include)
+                break
             except RuntimeError as error:
-                self._note(error)
-        return out
+                failure = failure or error
+        if failure is not None:
+            self._note(failure)
+        return values
 
     def unconstrain(self, parameters: np.ndarray) -> Rows:
         out = np.full((len(parameters), self.size), np.nan)

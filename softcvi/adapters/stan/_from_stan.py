@@ -12,11 +12,11 @@ from softcvi.adapters._extras import require
 from softcvi.adapters.stan._bridgestan import BridgeStanProgram
 from softcvi.adapters.stan._build import build
 from softcvi.adapters.stan._data import as_json, read_data
-from softcvi.adapters.stan._decentre import Standardised, placed
+from softcvi.adapters.stan._decentre import Standardised
 from softcvi.adapters.stan._library import Library
+from softcvi.adapters.stan._placed import placed
 from softcvi.adapters.stan._program import AbstractProgram
-from softcvi.adapters.stan._source import Source, as_source
-from softcvi.adapters.stan._stanc import httpstan_folder, translate
+from softcvi.adapters.stan._stanc import Source, as_source, httpstan_folder, translate
 from softcvi.adapters.stan._target import StanTarget
 
 
@@ -89,7 +89,7 @@ class Httpstan(AbstractEngine):
         except OSError:  # the file in the cache is damaged
             path.unlink(missing_ok=True)
             program = Library(build_now(), text, seed)
-        standardised = placed(translated.hierarchies, program, translated.types)
+        standardised = placed(translated.hierarchies, program, translated.types, data)
         return Opened(program, translated.types, standardised)
 
 
@@ -136,9 +136,9 @@ def from_stan(
         engine: ``Httpstan()`` or ``BridgeStan()`` of ``softcvi.adapters.stan``; by
             default the first of them whose package is installed.
         seed: Seed of random transformed data and generated quantities.
-        decentre: Fit parameters whose prior has a parameter as its scale, such as
-            ``theta ~ normal(mu, tau)``, in standardised coordinates, unless the data
-            say more about them than the prior. Draws are the same.
+        decentre: Fit parameters whose prior has a parameter in its scale, such as
+            ``theta ~ normal(a + b * x, tau)``, in standardised coordinates, by the
+            prior alone or, as far as the data say more, by both. Draws are the same.
         progress: Say on standard error when a program is being compiled.
 
     Returns:

@@ -1,8 +1,9 @@
 """Programs in the syntax that Stan 2.33 removed, rewritten in today's.
 
 Old arrays (``real y[N];``, ``int[,] x``), ``<-`` for assignment, ``#`` for comments,
-``increment_log_prob`` and a few renamed functions. Only programs that the compiler
-refuses are rewritten, so that a pattern found by mistake does no harm.
+``increment_log_prob``, a few renamed functions, and functions of the program by a name
+that is Stan's now. Only programs that the compiler refuses are rewritten, so that a
+pattern found by mistake does no harm.
 """
 
 import re
@@ -21,17 +22,21 @@ _RENAMED = {
 }
 _DENSITIES = (
     "bernoulli|bernoulli_logit|binomial|binomial_logit|beta|beta_binomial|categorical|"
-    "categorical_logit|cauchy|chi_square|dirichlet|double_exponential|exponential|"
-    "gamma|inv_gamma|logistic|lognormal|multi_normal|multi_normal_cholesky|"
-    "multinomial|neg_binomial|neg_binomial_2|neg_binomial_2_log|normal|"
-    "ordered_logistic|pareto|poisson|poisson_log|student_t|uniform|von_mises|weibull|"
-    "lkj_corr|lkj_corr_cholesky|inv_wishart|wishart"
+    "categorical_logit|cauchy|chi_square|dirichlet|double_exponential|exp_mod_normal|"
+    "exponential|frechet|gamma|gaussian_dlm_obs|gumbel|hypergeometric|inv_chi_square|"
+    "inv_gamma|inv_wishart|lkj_corr|lkj_corr_cholesky|logistic|lognormal|multi_gp|"
+    "multi_gp_cholesky|multi_normal|multi_normal_cholesky|multi_normal_prec|"
+    "multi_student_t|multinomial|neg_binomial|neg_binomial_2|neg_binomial_2_log|normal|"
+    "ordered_logistic|pareto|pareto_type_2|poisson|poisson_log|rayleigh|"
+    "scaled_inv_chi_square|skew_normal|student_t|uniform|von_mises|weibull|wiener|"
+    "wishart"
 )
 _DISCRETE = (
     "bernoulli",
     "binomial",
     "beta_binomial",
     "categorical",
+    "hypergeometric",
     "multinomial",
     "neg_binomial",
     "ordered_logistic",
@@ -55,6 +60,29 @@ def modernised(text: str) -> str:
     code = _functions(code)
     code = _argument_types(code)
     code = _declarations(code)
+    return _with_comments(code, kept)
+
+
+def renamed(text: str, name: str) -> str:
+    """The program with another name for a function of its own.
+
+    Args:
+        text: A Stan program.
+        name: A function whose name Stan has taken since.
+
+    Example:
+        >>> renamed("real f(real x) { return x; } // f", "f")
+        'real f_own(real x) { return x; } // f'
+        >>> renamed("real f_lpdf(real x) { return x; } x ~ f();", "f_lpdf")
+        'real f_own_lpdf(real x) { return x; } x ~ f_own();'
+    """
+    code, kept = _without_comments(text)
+    base = re.sub(r"_lp[dm]f$", "", name)
+    if base == name:
+        code = re.sub(rf"\b{name}\b", f"{name}_own", code)
+    else:
+        code = re.sub(rf"\b{base}(?=_lu?p[dm]f\b)", f"{base}_own", code)
+        code = re.sub(rf"(~\s*){base}\b", rf"\1{base}_own", code)
     return _with_comments(code, kept)
 
 
@@ -209,3 +237,35 @@ def _skip(code: str, position: int, opening: str, closing: str) -> int:
         if depth == 0:
             return index + 1
     return position
+
+
+# Types and functions by the version that brought them.
+_SINCE = {
+    "jacobian": "2.36",
+    "sum_to_zero_vector": "2.36",
+    "sum_to_zero_matrix": "2.37",
+    "row_stochastic_matrix": "2.36",
+    "column_stochastic_matrix": "2.36",
+    "beta_neg_binomial": "2.36",
+    "laplace_marginal": "2.37",
+    "laplace_marginal_tol": "2.37",
+    "laplace_latent_rng": "2.37",
+    "hypergeometric_1F0": "2.37",
+}
+
+
+def newer_features(text: str) -> dict[str, str]:
+    """Names in a program that a later version of Stan brought, with that version.
+
+    Args:
+        text: The program.
+
+    Example:
+        >>> newer_features("parameters { sum_to_zero_vector[3] x; }")
+        {'sum_to_zero_vector': '2.36'}
+    """
+    code = re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.DOTALL)
+    words = set(re.findall(r"\w+", code))
+    bases = {re.sub(r"_(?:lpdf|lpmf|lcdf|lccdf|cdf|rng)$", "", word) for word in words}
+    used = words | bases
+    return {name: since for name, since in _SINCE.items() if name in used}

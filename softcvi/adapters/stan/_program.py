@@ -61,7 +61,7 @@ class AbstractProgram(ABC):
 
     @abstractmethod
     def constrain(self, rows: Rows, seeds: np.ndarray) -> np.ndarray:
-        """All values in the order of ``names``; NaN where Stan fails.
+        """All values in the order of ``names``; NaN from the block where Stan fails.
 
         Random generated quantities depend on the row and its seed alone.
         """

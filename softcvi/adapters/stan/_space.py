@@ -1,5 +1,6 @@
 """Stan's unconstrained space, and the way into it from named parameters."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
@@ -7,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Scalar
 
+from softcvi.adapters.stan._callbacks import host_call
 from softcvi.adapters.stan._decentre import Standardised
-from softcvi.adapters.stan._host_call import host_call
 from softcvi.adapters.stan._program import AbstractProgram, Layout
 from softcvi.adapters.stan._rounding import exact
-from softcvi.targets import AbstractSpace, SpaceOfModel
+from softcvi.targets import AbstractSpace, Informed, SpaceOfModel
 
 UNCONSTRAINED = "unconstrained"
 
@@ -27,24 +28,29 @@ class StanSpace(AbstractSpace):
     Args:
         program: The program.
         types: Types of its parameters by name, as far as they are known.
-        standardised: Parameters that are fitted in standardised coordinates.
+        standardised: Parameters that are fitted in standardised coordinates, parents
+            before their children.
+        informed: What the data say of these, by name, where that is used.
     """
 
     program: AbstractProgram = eqx.field(static=True)
     layout: Layout = eqx.field(static=True)
     types: Any = eqx.field(static=True)
     standardised: tuple[Standardised, ...] = eqx.field(static=True)
+    informed: Mapping[str, Informed]
 
     def __init__(
         self,
         program: AbstractProgram,
         types: dict[str, str],
         standardised: tuple[Standardised, ...] = (),
+        informed: Mapping[str, Informed] | None = None,
     ):
         self.program = program
         self.layout = Layout(program.names[0])
         self.types = tuple(types.items())
         self.standardised = standardised
+        self.informed = {} if informed is None else informed
 
     @property
     def decentred(self) -> tuple[str, ...]:
@@ -53,9 +59,8 @@ class StanSpace(AbstractSpace):
 
     def to_model_and_log_det(self, u: dict) -> tuple[dict, Scalar]:
         vector, total = u[UNCONSTRAINED], jnp.zeros(())
-        # No location or scale is standardised itself, so that the order is free.
         for each in self.standardised:
-            vector, log_det = each.forward(vector)
+            vector, log_det = each.forward(vector, self.informed.get(each.name))
             total = total + log_det
         return {UNCONSTRAINED: vector}, total
 
@@ -65,8 +70,8 @@ class StanSpace(AbstractSpace):
         else:
             (vector,) = host_call(self._back, ((self.program.size,),), self.flat(x))
         total = jnp.zeros(())
-        for each in self.standardised:
-            vector, log_det = each.inverse(vector)
+        for each in reversed(self.standardised):
+            vector, log_det = each.inverse(vector, self.informed.get(each.name))
             total = total + log_det
         return {UNCONSTRAINED: vector}, total
 
@@ -93,4 +98,4 @@ class StanSpace(AbstractSpace):
         return (out.reshape(*x.shape[:-1], -1),)
 
     def stored(self) -> AbstractSpace:
-        return SpaceOfModel(self.decentred)
+        return SpaceOfModel(self.decentred, self.informed)

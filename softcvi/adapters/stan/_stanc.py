@@ -1,19 +1,106 @@
-"""The Stan compiler that the httpstan wheel ships."""
+"""From a program as the user gives it to C++, by the compiler of the httpstan wheel.
+
+Far from the posterior a solver of differential equations may take millions of steps and
+hold up a whole fit for minutes. Stan has no limit on the time of a density; functions
+that solvers integrate count their calls, and ``shim.cpp`` can give a point up.
+"""
 
 import json
+import os
+import re
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from softcvi.adapters.stan._decentre import Hierarchy, hierarchies
-from softcvi.adapters.stan._new_syntax import newer_features
-from softcvi.adapters.stan._old_syntax import modernised
+from softcvi.adapters.stan._hierarchies import Hierarchy, hierarchies
+from softcvi.adapters.stan._old_syntax import modernised, newer_features, renamed
 from softcvi.adapters.stan._rounding import parameter_types
-from softcvi.adapters.stan._solver_calls import counted
-from softcvi.adapters.stan._source import Source
+
+_SOLVERS = re.compile(
+    r"\b(?:ode_\w+|integrate_ode_\w+|integrate_1d|dae\w*|algebra_solver\w*|solve_\w+)"
+    r"\(\s*(\w+functor__)\(\)"
+)
+_HEADER = "#include <stan/model/model_header.hpp>\n"
+_CLASH = re.compile(r"Function '(\w+)' is already declared in the Stan Math library")
+
+
+def counted(cpp: str) -> str:
+    r"""The C++ of a program in which functions that solvers call count their calls.
+
+    Args:
+        cpp: What stanc wrote.
+
+    Example:
+        >>> cpp = _HEADER + "struct f_functor__ { g() { return f(); }\n};\n"
+        >>> "count_call" in counted(cpp)
+        False
+        >>> "::softcvi_count_call(); return f();" in counted(
+        ...     cpp + "ode_rk45(f_functor__(), y0);"
+        ... )
+        True
+    """
+    names = set(_SOLVERS.findall(cpp))
+    for name in names:
+        body = re.compile(rf"struct {name} \{{.*?\n\}};", re.DOTALL)
+        cpp = body.sub(_count_before_return, cpp, count=1)
+    if not names:
+        return cpp
+    return cpp.replace(_HEADER, f"{_HEADER}void softcvi_count_call();\n", 1)
+
+
+def _count_before_return(match: re.Match) -> str:
+    return match[0].replace("return ", "::softcvi_count_call(); return ")
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of a program and where it came from.
+
+    Attributes:
+        text: The program.
+        name: A short name for messages.
+        folder: Where ``#include`` looks for files, if the program is a file.
+
+    Example:
+        >>> Source("parameters { real x; } model { x ~ std_normal(); }").name
+        'model.stan'
+    """
+
+    text: str
+    name: str = "model.stan"
+    folder: Path | None = None
+
+
+def as_source(program: str | os.PathLike) -> Source:
+    """Read the program if it is a path, take it as it is if it is text.
+
+    Args:
+        program: A path, or the text of a program, which has braces in it.
+
+    Example:
+        >>> as_source("parameters { real x; }").folder is None
+        True
+    """
+    if isinstance(program, str) and ("{" in program or "\n" in program):
+        return Source(program)
+    try:
+        path = Path(program)
+    except TypeError as error:
+        raise TypeError(
+            "program: expected a path to a Stan file or the text of a Stan program; "
+            f"got {type(program).__name__}."
+        ) from error
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"program: {path}: no such file. Give a path to a Stan file, or the text "
+            "of a program."
+        )
+    return Source(path.read_text(), path.name, path.resolve().parent)
+
 
 _EXTRA = "httpstan is not installed and is needed here: pip install 'softcvi[stan]'."
 
@@ -76,30 +163,41 @@ def translate(source: Source) -> Translation:
     Raises:
         ValueError: With stanc's own message, if it refuses the program.
     """
-    first = _run(source, "--print-cpp")
+    taken, first = _to_cpp(source)
     if first.returncode != 0:
         newer = modernised(source.text)
         if newer == source.text:
             raise ValueError(_refusal(source, first))
-        rewritten = Source(newer, source.name, source.folder)
-        second = _run(rewritten, "--print-cpp")
+        taken, second = _to_cpp(Source(newer, source.name, source.folder))
         if second.returncode != 0:
             # The first message may be about syntax that is rewritten; the second is
             # about what is left then.
             raise ValueError(
                 f"{_refusal(source, first)}\nRewritten in current syntax it is refused "
-                f"for this:\n{_said(second)}"
+                f"for this:\n{_output_of(second)}"
             )
-        source, first = rewritten, second
-    info = json.loads(_run(source, "--info").stdout)
+        first = second
+    info = json.loads(_run(taken, "--info").stdout)
     inputs = {name: _input(facts) for name, facts in info["inputs"].items()}
-    canonical = _run(source, "--print-canonical").stdout
+    canonical = _run(taken, "--print-canonical").stdout
     return Translation(
         counted(first.stdout),
         inputs,
         parameter_types(canonical),
         hierarchies(canonical),
     )
+
+
+def _to_cpp(source: Source) -> tuple[Source, subprocess.CompletedProcess]:
+    """A program and what stanc says to it, once its functions have free names."""
+    answer = _run(source, "--print-cpp")
+    while answer.returncode != 0 and (clash := _CLASH.search(answer.stderr)):
+        text = renamed(source.text, clash[1])
+        if text == source.text:
+            break
+        source = Source(text, source.name, source.folder)
+        answer = _run(source, "--print-cpp")
+    return source, answer
 
 
 def _input(facts: dict[str, Any]) -> Input:
@@ -129,12 +227,12 @@ def _run(source: Source, *options: str) -> subprocess.CompletedProcess:
         )
 
 
-def _said(answer: subprocess.CompletedProcess) -> str:
+def _output_of(answer: subprocess.CompletedProcess) -> str:
     return answer.stderr.strip() or answer.stdout.strip()
 
 
 def _refusal(source: Source, answer: subprocess.CompletedProcess) -> str:
-    text = f"program: the Stan compiler refused {source.name}:\n{_said(answer)}"
+    text = f"program: the Stan compiler refused {source.name}:\n{_output_of(answer)}"
     if "#include" in source.text and source.folder is None:
         text += (
             "\nFiles that a program includes are looked for in its own folder: give "

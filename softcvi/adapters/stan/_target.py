@@ -1,6 +1,13 @@
-"""The posterior of a Stan program as a target."""
+"""The posterior of a Stan program as a target.
 
+Stan has no names for log likelihoods and replicates of the data among the generated
+quantities; users follow conventions: ``log_lik`` for the pointwise log likelihood,
+``y_rep`` (or ``y_pred``, ``y_tilde``, ``y_sim``) for replicates of ``y``.
+"""
+
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
@@ -10,16 +17,75 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray, Scalar
 
 from softcvi.adapters._model_target import AbstractModelTarget
-from softcvi.adapters.stan._callbacks import log_density_of
+from softcvi.adapters._recentre import space_by_data
+from softcvi.adapters.stan._callbacks import host_call, log_density_of
 from softcvi.adapters.stan._decentre import Standardised
-from softcvi.adapters.stan._groups import Groups, classify
-from softcvi.adapters.stan._host_call import host_call
 from softcvi.adapters.stan._program import AbstractProgram, Layout, Shapes
 from softcvi.adapters.stan._space import UNCONSTRAINED, StanSpace
-from softcvi.targets import AbstractSpace, SpaceOfModel, Structure
+from softcvi.targets import AbstractSpace, Informed, SpaceOfModel, Structure
 
-# As for NumPyro models: below, the data rather than the prior determine a parameter.
-_INFORMED_SPREAD = 0.5
+_LOG_LIKELIHOOD = re.compile(r"(?:log_?lik|log_?likelihood|ll)(?:_(?P<of>\w+))?$")
+_REPLICATE = re.compile(r"(?P<of>\w+?)_?(?:rep|pred|tilde|sim|new|ppc)$")
+
+
+# Compared by identity, so that a target can hold it and still be hashed.
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Names of generated quantities by the group that they belong to.
+
+    Attributes:
+        log_likelihood: Name in the group to the generated quantity.
+        predictive: Name in the group, that of the data where there is one, likewise.
+        observed: Names of the data that are replicated or have a likelihood.
+
+    Example:
+        >>> Groups({"y": "log_lik"}, {"y": "y_rep"}, ("y",)).observed
+        ('y',)
+    """
+
+    log_likelihood: dict[str, str]
+    predictive: dict[str, str]
+    observed: tuple[str, ...]
+
+
+def classify(
+    generated: Mapping[str, tuple[int, ...]], data: Mapping[str, Any]
+) -> Groups:
+    """Sort generated quantities by their names, and by the shapes of the data.
+
+    Args:
+        generated: Shapes of the generated quantities.
+        data: Data of the program.
+
+    Example:
+        >>> groups = classify({"log_lik": (3,), "y_rep": (3,)}, {"y": [1, 2, 3]})
+        >>> groups.log_likelihood, groups.predictive, groups.observed
+        ({'y': 'log_lik'}, {'y': 'y_rep'}, ('y',))
+    """
+    predictive = {}
+    for name, shape in generated.items():
+        match = _REPLICATE.match(name)
+        if match:
+            base = match["of"]
+            pairs = base in data and np.shape(data[base]) == shape
+            predictive[base if pairs else name] = name
+    observed = [name for name in predictive if name in data]
+    log_likelihood = {}
+    for name, shape in generated.items():
+        match = _LOG_LIKELIHOOD.match(name)
+        if match:
+            of = match["of"] or _only(observed or ["y"], data, shape)
+            log_likelihood[of if of is not None and of in data else name] = name
+    observed += [name for name in log_likelihood if name in data]
+    return Groups(log_likelihood, predictive, tuple(dict.fromkeys(observed)))
+
+
+def _only(
+    candidates: list[str], data: Mapping[str, Any], shape: tuple[int, ...]
+) -> str | None:
+    """The one candidate whose data have this shape, if there is one."""
+    fitting = [n for n in candidates if n in data and np.shape(data[n]) == shape]
+    return fitting[0] if len(fitting) == 1 else None
 
 
 class StanTarget(AbstractModelTarget):
@@ -37,8 +103,9 @@ class StanTarget(AbstractModelTarget):
         types: Types of the parameters in the program, which help to go back from
             draws in single precision.
         seed: Seed of random generated quantities. They depend on it and on the draw.
-        standardised: Parameters to fit in standardised coordinates, until the data
-            prove to say more about them than their prior.
+        standardised: Parameters to fit in standardised coordinates, parents before
+            their children.
+        informed: What the data say of these, by name, where that is used.
 
     Example:
         >>> import jax.numpy as jnp
@@ -81,6 +148,7 @@ class StanTarget(AbstractModelTarget):
         types: Mapping[str, str] | None = None,
         seed: int = 0,
         standardised: tuple[Standardised, ...] = (),
+        informed: Mapping[str, Informed] | None = None,
     ):
         parameters, transformed, generated = program.names
         self.program = program
@@ -91,7 +159,7 @@ class StanTarget(AbstractModelTarget):
         self.seed = seed
         self.value = log_density_of(program)
         self.structure = Structure({UNCONSTRAINED: jnp.zeros(program.size)})
-        self.space = StanSpace(program, dict(types or {}), standardised)
+        self.space = StanSpace(program, dict(types or {}), standardised, informed)
         self.has_gradient = True
 
     @property
@@ -110,29 +178,42 @@ class StanTarget(AbstractModelTarget):
         x, log_det = self.space.to_model_and_log_det(particle)
         return self.value(x[UNCONSTRAINED]) + log_det
 
-    def recentred(self, spread: dict[str, Array]) -> "StanTarget | None":
-        widths = np.asarray(spread[UNCONSTRAINED])
-        kept = tuple(
-            each.name
-            for each in self.space.standardised
-            if np.exp(np.mean(np.log(widths[list(each.positions)]))) > _INFORMED_SPREAD
+    @property
+    def standardised(self) -> dict[str, np.ndarray] | None:
+        if not self.space.standardised or self.space.informed:
+            return None
+        which = np.zeros(self.program.size, bool)
+        for each in self.space.standardised:
+            which[list(each.positions)] = True
+        return {UNCONSTRAINED: which}
+
+    def recentred(
+        self, mean: dict[str, Array], spread: dict[str, Array]
+    ) -> "StanTarget | None":
+        x = self.space.to_model(mean)[UNCONSTRAINED]
+        priors = {each.name: each.prior(x) for each in self.space.standardised}
+        found = (
+            {
+                each.name: np.asarray(part[UNCONSTRAINED])[list(each.positions)]
+                for each in self.space.standardised
+            }
+            for part in (mean, spread)
         )
-        return None if kept == self.space.decentred else self._in_coordinates(kept)
+        space = space_by_data(priors, *found)
+        return self.in_space(space) if space.informed else None
 
     def in_space(self, space: AbstractSpace) -> "StanTarget":
-        if isinstance(space, SpaceOfModel):
-            return self._in_coordinates(space.decentred)
-        return self
-
-    def _in_coordinates(self, decentred: tuple[str, ...]) -> "StanTarget":
+        if not isinstance(space, SpaceOfModel):
+            return self
         return StanTarget(
             self.program,
             self.data.values,
             types=dict(self.space.types),
             seed=self.seed,
             standardised=tuple(
-                each for each in self.space.standardised if each.name in decentred
+                each for each in self.space.standardised if each.name in space.decentred
             ),
+            informed=space.informed,
         )
 
     def describe(self, x: dict) -> dict[str, Array]:

@@ -146,14 +146,13 @@ bool constrain_row(Program& program, const double* row, size_t size, uint64_t se
   std::fill(out, out + width, std::numeric_limits<double>::quiet_NaN());
   begin_counting(program);
   bool refused = true;
+  Eigen::VectorXd values;
   try {
     Eigen::VectorXd x = Eigen::Map<const Eigen::VectorXd>(row, size);
-    Eigen::VectorXd values;
     const uint64_t bits = seed_of(row, size, seed);
     stan::rng_t rng = stan::services::util::create_rng(
         static_cast<unsigned int>(bits), static_cast<unsigned int>(bits >> 33) + 1);
     program.model->write_array(rng, x, values, true, true, nullptr);
-    std::copy_n(values.data(), std::min<size_t>(width, values.size()), out);
     refused = false;
   } catch (const std::exception& error) {
     note(program, error.what());
@@ -161,6 +160,9 @@ bool constrain_row(Program& program, const double* row, size_t size, uint64_t se
     note(program, "unknown error");
   }
   end_counting(program, std::numeric_limits<double>::quiet_NaN());
+  // Generated quantities may fail where parameters do not: what Stan has written by
+  // then stands, and the rest is not a number.
+  std::copy_n(values.data(), std::min<size_t>(width, values.size()), out);
   return refused;
 }
 

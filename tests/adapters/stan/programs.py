@@ -64,6 +64,7 @@ model {
 generated quantities {
   vector[N] log_lik;
   real y_rep[N];
+  if (sigma > 15) reject("no replicates: ", sigma);
   for (i in 1:N) {
     log_lik[i] = normal_lpdf(y[i] | 0, sigma);
     y_rep[i] = normal_rng(0, sigma);

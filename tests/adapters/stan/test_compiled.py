@@ -123,6 +123,18 @@ def test_rejections_are_counted_and_explained(target):
     assert np.isneginf(target.program.log_density(rows)[2])
 
 
+def test_parameters_outlive_generated_quantities_that_fail(target):
+    rows = np.zeros((2, SIZE))
+    rows[1, 0] = np.log(16.0)
+    out = target.program.constrain(rows, np.zeros(2, np.uint64))
+    known = len(target.program.names[0]) + len(target.program.names[1])
+    assert np.isfinite(out[0]).all()
+    assert np.isfinite(out[1, :known]).all()
+    assert np.isnan(out[1, known:]).all()
+    np.testing.assert_allclose(out[1, [0, known - 1]], [16.0, 32.0])
+    assert "no replicates" in target.program.last_rejection
+
+
 def test_the_second_time_nothing_is_compiled(target, monkeypatch):
     def compiled(*args):
         raise AssertionError("compiled again")

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from softcvi.adapters.stan._data import as_json, read_data
-from softcvi.adapters.stan._groups import classify
 from softcvi.adapters.stan._old_syntax import modernised
 from softcvi.adapters.stan._r_dump import parse_r_dump
 from softcvi.adapters.stan._rounding import exact, parameter_types
-from softcvi.adapters.stan._source import Source, as_source
-from softcvi.adapters.stan._stanc import Input, translate
+from softcvi.adapters.stan._stanc import Input, Source, as_source, translate
+from softcvi.adapters.stan._target import classify
 
 
 def test_files_of_every_kind_hold_the_same(tmp_path):
@@ -174,6 +173,21 @@ model { if (a<-1) reject("a"); a ~ f(1); 3 ~ c(a); lp__ <- lp__ - a * a;
     assert translate(Source(old)).types == {"a": "real"}
 
 
+@pytest.mark.parametrize("size", ["array[2] real y;", "real y[2];"])
+def test_functions_of_a_program_may_have_names_that_are_stans_now(size):
+    """Stan 2.27 brought ``quantile``, Stan 2.29 ``loglogistic``."""
+    pytest.importorskip("httpstan")
+    program = f"""functions {{ // quantile
+  real quantile(vector x, real p) {{ return p * sum(x); }}
+  real loglogistic_lpdf(real x, real a, real b) {{ return -square(x - a) / b; }} }}
+data {{ {size} }} parameters {{ vector[2] a; }} model {{
+  y[1] ~ loglogistic(quantile(a, 0.5), 1);
+  target += loglogistic_lpdf(y[2] | a[1], 2); }}"""
+    cpp = translate(Source(program)).cpp
+    assert "quantile_own(" in cpp
+    assert "loglogistic_own_lpdf<" in cpp
+
+
 def test_of_an_old_program_both_messages_are_told():
     pytest.importorskip("httpstan")
     program = "data { real y[2]; } parameters { real a; } model { y ~ normal(b, 1); }"
@@ -219,6 +233,7 @@ model { real s; s <- 0; for (i in 1:N) s <- s + a[i];
         ),
         "normal_log(f(y, 1), mu[1, 2], s)": "normal_lpdf(f(y, 1) | mu[1, 2], s)",
         "poisson_log(3, x)": "poisson_lpmf(3 | x)",
+        "exp_mod_normal_log(y, a, b, c)": "exp_mod_normal_lpdf(y | a, b, c)",
         "weibull_ccdf_log(t, a, b)": "weibull_lccdf(t | a, b)",
         "normal_cdf(x, 0, 1)": "normal_cdf(x | 0, 1)",
         "normal_lpdf(x | 0, 1)": "normal_lpdf(x | 0, 1)",

@@ -8,10 +8,10 @@ from softcvi_experiments import stan
 
 import softcvi
 from softcvi.adapters.stan import AbstractProgram, StanTarget
-from softcvi.adapters.stan._decentre import Hierarchy as Names
-from softcvi.adapters.stan._decentre import hierarchies, placed
-from softcvi.adapters.stan._source import as_source
-from softcvi.adapters.stan._stanc import translate
+from softcvi.adapters.stan._hierarchies import Hierarchy as Names
+from softcvi.adapters.stan._hierarchies import hierarchies
+from softcvi.adapters.stan._placed import placed
+from softcvi.adapters.stan._stanc import as_source, translate
 from tests.adapters.stan.programs import Hierarchy
 
 DATA = np.array([0.5, 1.5, 1.0])
@@ -50,12 +50,26 @@ def test_the_density_is_that_of_other_coordinates(target):
         np.testing.assert_allclose(gradient[2], slope, rtol=1e-4)
 
 
-def test_what_the_data_determine_goes_back_to_its_own_coordinates(target):
-    wide, narrow = ({"unconstrained": np.full(4, s)} for s in (0.9, 0.1))
-    assert target.space.decentred == ("theta",)
-    assert target.recentred(wide) is None
-    assert target.recentred(narrow).space.decentred == ()
-    assert target.in_space(target.space.stored()).space.decentred == ("theta",)
+def test_coordinates_follow_what_the_data_know(target):
+    mean, wide, narrow = ({"unconstrained": jnp.full(4, s)} for s in (0.5, 1.0, 0.6))
+    assert target.standardised["unconstrained"].tolist() == [False] * 3 + [True]
+    assert target.recentred(mean, wide) is None
+    informed = target.recentred(mean, narrow)
+    assert informed.standardised is None
+    stored = target.in_space(informed.space.stored())
+    plain = StanTarget(target.program)
+    for each in (informed, stored):
+        u = {"unconstrained": jnp.array([0.5, 0.5, 0.5, 0.0])}
+        x, log_det = each.space.to_model_and_log_det(u)
+        tau = np.exp(0.5)
+        np.testing.assert_allclose(x["unconstrained"][3], 3 + 0.5 * tau, rtol=1e-6)
+        np.testing.assert_allclose(log_det, np.log(0.6 * tau), rtol=1e-5)
+        np.testing.assert_allclose(
+            each.log_density(u), plain.log_density(x) + log_det, rtol=1e-5
+        )
+        back, inverse = each.space.from_model_and_log_det(x)
+        np.testing.assert_allclose(back["unconstrained"], u["unconstrained"], atol=1e-6)
+        np.testing.assert_allclose(inverse, -log_det, rtol=1e-5)
 
 
 def test_draws_are_those_of_the_program_also_from_a_file(target, tmp_path):
@@ -105,12 +119,12 @@ def test_scales_are_powers_of_parameters_with_or_without_bounds():
     program = Precision()
     (of_sigma,) = placed((Names("b", "0", "sigma"),), program, {})
     (of_tau,) = placed((Names("b", "-2.5", "tau"),), program, {})
-    assert of_tau.offset == -2.5
+    np.testing.assert_allclose(of_tau.location.offsets, -2.5)
     with jax.enable_x64(True):
         u = jnp.array([0.3, -0.4, 0.8])
         _, _, tau, sigma = program.constrain(np.asarray(u)[None], None)[0]
-        np.testing.assert_allclose(of_tau.scale.log(u), np.log(tau), rtol=1e-7)
-        np.testing.assert_allclose(of_sigma.scale.log(u), np.log(sigma), rtol=1e-7)
+        np.testing.assert_allclose(of_tau.prior(u).scale, [tau], rtol=1e-7)
+        np.testing.assert_allclose(of_sigma.prior(u).scale, [sigma], rtol=1e-7)
         x, log_det = of_sigma.forward(u)
         np.testing.assert_allclose(x[:2], sigma * u[:2], rtol=1e-7)
         np.testing.assert_allclose(log_det, 2 * np.log(sigma), rtol=1e-7)
@@ -122,24 +136,108 @@ def test_scales_are_powers_of_parameters_with_or_without_bounds():
 def test_hierarchies_in_the_text_of_programs():
     pytest.importorskip("httpstan")
     found = translate(as_source(stan.path("radon_centred"))).hierarchies
-    assert found == (
-        Names("alpha", "mu_alpha", "sigma_alpha"),
-        Names("beta", "mu_beta", "sigma_beta"),
+    assert Names("alpha", "mu_alpha", "sigma_alpha") in found
+    assert Names("beta", "mu_beta", "sigma_beta") in found
+    (growth,) = (
+        each
+        for each in translate(as_source(stan.path("growth_curves"))).hierarchies
+        if each.name == "beta"
     )
-    assert translate(as_source(stan.path("eight_schools_noncentred"))).hierarchies == ()
+    assert growth == Names("beta", "mu_beta", "sqrt(variance_beta)")
+
+
+class Levels(AbstractProgram):
+    """Members around lines, lines around a mean, and a positive member."""
+
+    size = 9
+    names = (("m", "a.1", "a.2", "x.1", "x.2", "x.3", "p", "s", "t"), ("v",), ())
+
+    def log_density(self, rows):
+        return -0.5 * np.sum(rows**2, axis=1)
+
+    def log_density_and_gradient(self, rows):
+        return self.log_density(rows), -rows
+
+    def constrain(self, rows, seeds):
+        out = np.column_stack([rows, np.exp(rows[:, 8])])
+        out[:, 6:9] = np.exp(rows[:, 6:9])
+        out[:, 9] = out[:, 8] ** 2
+        return out
+
+    def unconstrain(self, parameters):
+        raise NotImplementedError
+
+
+def _levels(*statements):
+    declared = "real m;\n vector[2] a;\n vector[3] x;\n real<lower=0> p;"
+    scales = "real<lower=0> s;\n real<lower=0> t;"
+    block = f"parameters {{\n {declared}\n {scales}\n}}\n"
+    body = "\n".join(f"  {statement}" for statement in statements)
+    found = hierarchies(f"{block}model {{\n{body}\n}}\n")
+    data = {"u": [1.0, 2.0, 4.0], "n": 3, "W": np.arange(6.0).reshape(3, 2)}
+    return placed(found, Levels(), {}, data)
+
+
+U = np.array([0.5, -0.3, 0.7, 0.1, 0.2, 0.3, 0.4, -0.6, 0.9])
+T, S, A, X = np.exp(0.9), np.exp(-0.6), np.array([-0.3, 0.7]), np.array([1.0, 2, 4])
+
+
+@pytest.mark.parametrize(
+    ("statement", "location", "scale"),
+    [
+        ("x ~ normal(a[1] + a[2] * u, t);", A[0] + A[1] * X, T),
+        ("x ~ normal(10 * m, sqrt(v));", 5.0, T),
+        ("x ~ normal(W * a, s * t);", np.arange(6.0).reshape(3, 2) @ A, S * T),
+        ("for (i in 1 : n)\n    x[i] ~ cauchy(m - u[i], s);", 0.5 - X, S),
+        ("x ~ student_t(4, rep_vector(m, n), 2 / t);", 0.5, 2 / T),
+        ("x ~ normal(m, t * u .* u);", 0.5, T * X**2),
+        ("target += normal_lpdf(x | m, t);", 0.5, T),
+        ("p ~ lognormal(a[2], t);", 0.7, T),
+    ],
+)
+def test_locations_and_scales_may_be_expressions(statement, location, scale):
+    with jax.enable_x64(True):
+        (found,) = _levels(statement)
+        u = jnp.asarray(U)
+        prior = found.prior(u)
+        np.testing.assert_allclose(prior.location, location + 0 * prior.location)
+        np.testing.assert_allclose(prior.scale, scale + 0 * prior.scale)
+        x, log_det = found.forward(u)
+        back, inverse = found.inverse(x)
+        np.testing.assert_allclose(back, U)
+        np.testing.assert_allclose(inverse, -log_det)
+
+
+def test_levels_are_standardised_from_the_top():
+    found = _levels("x ~ normal(a[1], s);", "a ~ normal(m, t);")
+    assert [each.name for each in found] == ["a", "x"]
+    target = StanTarget(Levels(), standardised=found)
+    with jax.enable_x64(True):
+        x, log_det = target.space.to_model_and_log_det({"unconstrained": jnp.array(U)})
+        a = 0.5 + T * A
+        np.testing.assert_allclose(x["unconstrained"][1:3], a)
+        np.testing.assert_allclose(x["unconstrained"][3:6], a[0] + S * U[3:6])
+        back, inverse = target.space.from_model_and_log_det(x)
+        np.testing.assert_allclose(back["unconstrained"], U)
+        np.testing.assert_allclose(inverse, -log_det)
 
 
 @pytest.mark.parametrize(
     "statement",
     [
-        "x ~ normal(mu, 2);",
-        "x ~ normal(x0, tau);",
-        "y ~ normal(mu, tau);",
-        "x ~ gamma(mu, tau);",
+        "x ~ normal(m, 2);",  # no scale to follow
+        "x ~ normal(x0, t);",  # a variable of the model block
+        "y ~ normal(m, t);",
+        "x ~ gamma(m, t);",
+        "x ~ normal(m * a[1], t);",  # not linear
+        "x ~ normal(m, s + t);",
+        "x ~ normal(0, exp(m) + a[1]);",  # may be negative
+        "p ~ normal(m, t);",  # its logarithm is what is fitted
+        "x ~ normal(f(m), t);",
+        "x ~ normal(m', t);",
+        "for (i in 2 : n)\n    x[i] ~ normal(x[i - 1], t);",
+        "x ~ normal(u[{1, 2}], t);",
     ],
 )
 def test_statements_that_are_no_hierarchies(statement):
-    block = "parameters {\n real mu;\n real<lower=0> tau;\n vector[3] x;\n}\n"
-    assert hierarchies(f"{block}model {{\n  {statement}\n}}\n") == ()
-    loop = "for (i in 1 : 3) {\n    x[i] ~ student_t(4, mu, tau);\n  }"
-    assert hierarchies(f"{block}model {{\n  {loop}\n}}\n") == (Names("x", "mu", "tau"),)
+    assert _levels(statement) == ()

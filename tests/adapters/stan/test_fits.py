@@ -80,6 +80,34 @@ def test_bridgestan_models_by_their_interface():
     np.testing.assert_allclose(np.log(draws["sigma"]).std(), 1.0, atol=0.15)
 
 
+class Failing(Rejecting):
+    """The same with a transformed and a generated quantity, which fail far out."""
+
+    def param_names(self, include_tp=False, include_gq=False):
+        names = super().param_names()
+        return names + ["twice"] * include_tp + ["root"] * include_gq
+
+    def new_rng(self, seed):
+        return seed
+
+    def param_constrain(self, theta_unc, include_tp=False, include_gq=False, rng=0):
+        x = super().param_constrain(theta_unc)
+        if (include_tp and x[1] < -9) or (include_gq and x[1] < 0):
+            raise RuntimeError("Exception: negative")
+        more = [2 * x[1]] * include_tp + [abs(x[1]) ** 0.5] * include_gq
+        return np.concatenate([x, more])
+
+
+def test_bridgestan_parameters_outlive_quantities_that_fail():
+    program = from_bridgestan(Failing()).program
+    rows = np.zeros((3, 5))
+    rows[:, 1] = 4.0, -4.0, -16.0
+    out = program.constrain(rows, np.zeros(3, np.uint64))
+    np.testing.assert_allclose(out[:, 1], rows[:, 1])
+    np.testing.assert_array_equal(out[:, 5:], [[8, 2], [-8, np.nan], [np.nan, np.nan]])
+    assert program.rejections == 2
+
+
 def test_a_program_with_a_mistake_is_refused():
     pytest.importorskip("httpstan")
     with pytest.raises(ValueError, match="Stan compiler refused"):

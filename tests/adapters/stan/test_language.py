@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from softcvi.adapters import from_stan
-from softcvi.adapters.stan._solver_calls import counted
-from softcvi.adapters.stan._source import as_source
-from softcvi.adapters.stan._stanc import translate
+from softcvi.adapters.stan._stanc import as_source, counted, translate
 from tests.adapters.stan.programs import needs_compiler
 
 PROGRAM = Path(__file__).with_name("language.stan")

@@ -1,0 +1,122 @@
+"""Values of the simple expressions that stand for locations and scales in programs."""
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+_SYMBOLS = ((" .* ", " % "), (" ./ ", " // "), ("^", "**"))
+_FUNCTIONS: dict[str, Callable] = {
+    "exp": np.exp,
+    "inv": np.reciprocal,
+    "inv_sqrt": lambda x: 1 / np.sqrt(x),
+    "log": np.log,
+    "pow": np.power,
+    "rep_vector": lambda x, n: np.full(int(n), x),
+    "sqrt": np.sqrt,
+    "square": np.square,
+    "to_vector": np.asarray,
+}
+
+
+class UnknownExpressionError(ValueError):
+    """The expression holds what cannot be evaluated here."""
+
+
+class Expression:
+    """An expression of a Stan program.
+
+    Args:
+        text: The expression, as stanc prints it.
+
+    Raises:
+        UnknownExpressionError: If it is not made of names, numbers, the usual
+            operators, a few functions and indices.
+
+    Example:
+        >>> value = Expression("a + b[2] * x").value
+        >>> value({"a": 1.0, "b": [0.0, 3.0], "x": [1.0, 2.0]}).tolist()
+        [4.0, 7.0]
+    """
+
+    def __init__(self, text: str):
+        for ours, python in _SYMBOLS:
+            text = text.replace(ours, python)
+        try:
+            self.tree = ast.parse(" ".join(text.split()), mode="eval").body
+        except SyntaxError as error:
+            raise UnknownExpressionError(text) from error
+        nodes = list(ast.walk(self.tree))
+        called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+        self.names = frozenset(
+            node.id
+            for node in nodes
+            if isinstance(node, ast.Name) and id(node) not in called
+        )
+
+    def value(self, names: Any) -> np.ndarray:
+        """The value.
+
+        Args:
+            names: Values of the variables.
+
+        Raises:
+            UnknownExpressionError: If a variable or a function is not known.
+        """
+        try:
+            return np.asarray(_Evaluator(names).visit(self.tree), np.float64)
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise UnknownExpressionError(str(error)) from error
+
+
+class _Evaluator(ast.NodeVisitor):
+    """Python's operators in Stan's meaning: ``*`` of two arrays is a matrix product."""
+
+    def __init__(self, names: Any):
+        self.names = names
+
+    def generic_visit(self, node: ast.AST) -> Any:
+        raise UnknownExpressionError(type(node).__name__)
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        return np.asarray(self.names[node.id])
+
+    def visit_Constant(self, node: ast.Constant) -> Any:
+        return node.value
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        return _UNARY[type(node.op)](self.visit(node.operand))
+
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        return _BINARY[type(node.op)](self.visit(node.left), self.visit(node.right))
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        function = _FUNCTIONS[getattr(node.func, "id", "")]
+        return function(*map(self.visit, node.args))
+
+    def visit_Tuple(self, node: ast.Tuple) -> Any:
+        return tuple(map(self.visit, node.elts))
+
+    def visit_Subscript(self, node: ast.Subscript) -> Any:
+        index = self.visit(node.slice)
+        index = index if isinstance(index, tuple) else (index,)
+        return self.visit(node.value)[tuple(np.asarray(i, int) - 1 for i in index)]
+
+
+def _product(left: Any, right: Any) -> Any:
+    is_matrix = np.ndim(left) and np.ndim(right)
+    return left @ right if is_matrix else np.multiply(left, right)
+
+
+_UNARY: dict[type, Callable] = {ast.USub: operator.neg, ast.UAdd: operator.pos}
+_BINARY: dict[type, Callable] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: _product,
+    ast.Mod: np.multiply,
+    ast.Div: np.true_divide,
+    ast.FloorDiv: np.true_divide,
+    ast.Pow: np.power,
+}

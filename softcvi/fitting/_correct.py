@@ -1,0 +1,75 @@
+"""Chains from the draws of a guide that is not trusted."""
+
+import dataclasses
+import time
+
+import numpy as np
+
+from softcvi._compile import host_key
+from softcvi.diagnostics import Evidence, SamplerEvidence, judge
+from softcvi.diagnostics._chain_draws import MET_RHAT, chains_from
+from softcvi.fitting._result import FitResult
+
+_SEED = 20_26
+
+
+def corrected(result: FitResult) -> FitResult:
+    """The same fit with draws of chains as its answer, if these can be trusted more.
+
+    Weights cannot correct a guide that is too simple by much: a few scales that are not
+    normal make all of it wrong. Chains begin where the guide is, in the space that it
+    has whitened, and need not go far.
+
+    Args:
+        result: A fit with a guide of the program's own choice.
+    """
+    target = result.posterior.target
+    if result.status != "finished" or not result.has_weights or target is None:
+        return result
+    if _num_places(result) > 1:
+        return result  # chains do not tell how much mass each mode has
+    has_rows = target.draw_data(host_key(0)) is not None
+    if has_rows or result.evidence.chains is None or result.verdict.trusted:
+        return result
+    if not _could_be_trusted(result.evidence):
+        return result
+    began = time.perf_counter()
+    chains, vectors = chains_from(host_key(_SEED), result.posterior, result.importance)
+    evidence = dataclasses.replace(
+        result.evidence,
+        weights=None,
+        chains=None,
+        sampler=chains.evidence,
+        broad=result.compared_with_broad(vectors),
+    )
+    guide = result.choices.get("guide", "the guide")
+    tried = f"{result.choices.get('tried', '')}; {guide}: {result.verdict}"
+    other = result.with_facts(
+        chains=chains,
+        evidence=evidence,
+        verdict=judge(evidence),
+        choices={**result.choices, "tried": tried.lstrip("; ")},
+        seconds_run=result.seconds_run + time.perf_counter() - began,
+    )
+    gain = other.rank[0] - result.rank[0]
+    # Chains that have met are the better answer, if weights do not correct the guide.
+    has_met = chains.rhat < MET_RHAT and not result.has_usable_weights
+    return other if gain > 0 or (gain == 0 and has_met) else result
+
+
+def _num_places(result: FitResult) -> int:
+    """Separate places that the start has found; parts of one place count once."""
+    if result.start is None:
+        return 0
+    search = result.start.search
+    return len(result.start.modes) if search is None else search.num_places
+
+
+def _could_be_trusted(evidence: Evidence) -> bool:
+    """Whether all that speaks against an answer is what perfect chains would mend."""
+    perfect = SamplerEvidence(rhat=1.0, ess=np.inf, divergences=0, num_draws=1)
+    return judge(
+        dataclasses.replace(
+            evidence, weights=None, chains=None, broad=None, sampler=perfect
+        )
+    ).trusted

@@ -1,0 +1,86 @@
+"""Flat blocks with no density between them are found by the program's conditions."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from softcvi import DensityTarget
+from softcvi.starts import Explore
+from softcvi.starts._boxes import boxes_around
+from softcvi.starts._double import as_density
+from softcvi.starts._meet import inner_points, inner_starts
+from softcvi.starts._tempered import Evaluator
+
+CENTRES = np.array([[3.0, -40.0], [90.0, 5.0]])
+HALF = np.array([[0.5, 2.0], [1.0, 0.2]])
+
+
+def inside(x):
+    return jnp.all(jnp.abs(x - CENTRES) < HALF, axis=1)
+
+
+def by_bounds(x):
+    above, below = x > CENTRES - HALF, x < CENTRES + HALF
+    return jnp.where(~jnp.all(above & below, axis=1), -jnp.inf, jnp.array([1.0, 0.0]))
+
+
+PROGRAMS = {
+    "any": lambda x: jnp.where(jnp.any(inside(x)), 0.0, -jnp.inf),
+    "either": lambda x: jnp.where(inside(x)[0] | inside(x)[1], 0.0, -jnp.inf),
+    "nested": lambda x: jnp.where(
+        inside(x)[0], 1.0, jnp.where(inside(x)[1], 0.0, -jnp.inf)
+    ),
+    "terms": lambda x: jnp.max(by_bounds(x)),
+}
+
+
+def density_of(log_prob):
+    return as_density(DensityTarget(log_prob, jnp.zeros(2)))
+
+
+@pytest.mark.parametrize("log_prob", PROGRAMS.values(), ids=PROGRAMS)
+def test_a_point_inside_of_every_block_is_found(log_prob):
+    density = density_of(log_prob)
+    starts = np.random.default_rng(0).normal(size=(4, 2))
+    with density.context():
+        found = inner_points(density, Evaluator(density, 500), starts)
+    z = np.abs(found[:, None] - CENTRES) / HALF
+    assert np.all(np.any(np.all(z < 1, axis=2), axis=0))
+
+
+def test_a_support_that_is_everywhere_is_not_looked_for():
+    density = density_of(lambda x: jnp.where(x[0] > 1e9, -jnp.inf, -jnp.sum(x**2)))
+    points = np.ones((16, 2))
+    with density.context():
+        found = list(inner_starts(density, Evaluator(density, 500), points, points))
+    assert found == []
+
+
+def test_boxes_are_as_wide_as_the_support():
+    def log_density(x):
+        z = np.abs(x[:, None] - CENTRES) / HALF
+        return np.where(np.any(np.all(z < 1, axis=2), axis=1), -1.0, -np.inf)
+
+    rng = np.random.default_rng(0)
+    points = np.concatenate([CENTRES + 0.9 * HALF, [[0.0, 0.0]]])
+    boxes = boxes_around(rng, log_density, points, 1)
+    np.testing.assert_allclose(boxes.means, CENTRES, atol=0.05 * np.max(HALF))
+    widths = np.sqrt(3 * np.diagonal(boxes.covariances, axis1=1, axis2=2))
+    np.testing.assert_allclose(widths, HALF, rtol=0.05)
+    # The log of the mass of each.
+    volumes = np.sum(np.log(2 * HALF), axis=1)
+    np.testing.assert_allclose(boxes.elbos, volumes - 1.0, atol=0.2)
+    assert not len(boxes_around(rng, log_density, points[2:], 1).means)
+
+
+def test_blocks_many_widths_apart_are_found_and_weighed():
+    target = DensityTarget(PROGRAMS["nested"], jnp.zeros(2))
+    report = Explore().find(jax.random.key(0), target)
+    modes = sorted(report.modes, key=lambda mode: mode.mean[0])
+    assert len(modes) == 2
+    for mode, centre, half in zip(modes, CENTRES, HALF, strict=True):
+        assert np.all(np.abs(mode.mean - centre) < 0.3 * half)
+    evidence = [mode.log_evidence for mode in modes]
+    right = np.sum(np.log(2 * HALF), axis=1) + np.array([1.0, 0.0])
+    np.testing.assert_allclose(evidence, right, atol=0.2)
