@@ -8,8 +8,16 @@ import json
 import re
 from pathlib import Path
 
-from softcvi_experiments import batches, faults, neighbours, rows, throughput
+from softcvi_experiments import (
+    batches,
+    faults,
+    neighbours,
+    rows,
+    scaling,
+    throughput,
+)
 from softcvi_experiments.bench import speed_tables
+from softcvi_experiments.study import answered
 from softcvi_experiments.tables import markdown_table
 from softcvi_experiments.tasks import PAPER_TASKS, get_task
 from softcvi_experiments.verdict import clopper_pearson
@@ -23,7 +31,7 @@ PAGES = {
     "README.md": ("quality", "steps"),
     "results/README.md": ("quality-and-likelihood",),
     "docs/speed.md": ("peers", "cold"),
-    "docs/zoo.md": ("untouched",),
+    "docs/zoo.md": ("untouched", "zoo", "zoo-cold"),
     "docs/verdict.md": (
         "verdict",
         "verdict-second",
@@ -46,6 +54,14 @@ PAGES = {
         "proposals",
     ),
     "docs/many-rows.md": ("rows", "batches", "throughput"),
+    "docs/scaling.md": (
+        "scaling-growth",
+        "scaling-costs",
+        "scaling-bytes",
+        "scaling-exchange",
+        "scaling-devices",
+        "scaling-limits",
+    ),
     "docs/neighbours.md": ("neighbours",),
     "docs/reliability.md": ("faults", "damaged-files", "long-runs"),
 }
@@ -71,7 +87,7 @@ _STUDIES = ("alpha", "divergences", "temperature", "smoothing", "proposals")
 # Models of the zoo's report half that were looked at while choosing defaults.
 _LOOKED_AT = {
     "banana", "eight_schools_noncentred", "four_modes", "horseshoe",
-    "robust_regression", "varying_slopes",
+    "pharmacokinetics", "robust_regression", "varying_slopes",
 }  # fmt: skip
 _METHODS = {
     "fit": "softcvi `fit`",
@@ -94,16 +110,24 @@ def tables() -> dict[str, str]:
     return {
         "quality": _quality(), "quality-and-likelihood": _quality(likelihood=True),
         **speed_tables(_RESULTS / "bench"),
-        "untouched": _untouched(), "verdict": _verdict("verdict"),
+        "untouched": _untouched(),
+        "zoo": _first_table(_RESULTS / "zoo" / "zoo.md"),
+        "zoo-cold": _first_table(_RESULTS / "zoo" / "two-cores" / "zoo.md"),
+        "verdict": _verdict("verdict"),
         "verdict-second": _verdict("verdict-second"),
         "verdict-third": _verdict("verdict-third"),
         "modes": _first_table(_RESULTS / "modes" / "modes.md"),
         "verdict-sums": _verdict_sums(), "blocks": _blocks(),
         **{study: _study(study) for study in _STUDIES},
         **{
-            name: study.table(RecordStore(_RESULTS / name).latest(*study.IDENTITY))
-            for name, study in _OWN_TABLES.items()
+            name: module.table(
+                RecordStore(_RESULTS / name).latest(*module.Study.identity)
+            )
+            for name, module in _OWN_TABLES.items()
         },
+        **scaling.tables(
+            answered(RecordStore(_RESULTS / "scaling").latest(*scaling.Study.identity))
+        ),
         **_faults(),
     }  # fmt: skip
 

@@ -152,8 +152,8 @@ def slcp_figure(draws: dict[str, list[Draws]], references: list[Draws]) -> "Figu
     """The four modes of SLCP: a row for each run, a column for each method.
 
     Args:
-        draws: Guide draws by method, one entry a run.
-        references: Reference draws, one entry a run.
+        draws: Guide draws by method, one entry per run.
+        references: Reference draws, one entry per run.
 
     Example:
         >>> rng = np.random.default_rng(0)

@@ -15,7 +15,7 @@ NUM_LEVELS = 100
 
 
 class Metrics(eqx.Module):
-    """Metrics in the model's own coordinates, one row a fit.
+    """Metrics in the model's own coordinates, one row per fit.
 
     Attributes:
         log_prob_reference: Mean log probability of the reference draws.

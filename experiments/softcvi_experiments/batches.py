@@ -9,10 +9,9 @@ Errors are those of the guide itself, before weights correct it, against Newton'
 in double precision.
 """
 
-import argparse
+import dataclasses
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -20,13 +19,13 @@ import jax.numpy as jnp
 import numpy as np
 
 import softcvi
-from softcvi.sweeps import RecordStore
 from softcvi.targets import ControlVariateTarget, DataTarget, MiniBatchTarget
+from softcvi_experiments.children import Task
 from softcvi_experiments.rows import NUM_PARAMETERS, answer, logistic, make_data
 from softcvi_experiments.store import Record
+from softcvi_experiments.study import AbstractStudy, answered, command
 from softcvi_experiments.tables import markdown_table
 
-IDENTITY = ("way", "rows", "batch", "steps")
 WAYS = {
     "all rows, SoftCVI": ("all", None),
     "control variates, SoftCVI": ("control", None),
@@ -122,26 +121,38 @@ def table(records: list[Record]) -> str:
     return markdown_table(header, rows)
 
 
-def main() -> None:
-    """Measure all ways."""
-    parser = argparse.ArgumentParser(
-        prog="python -m softcvi_experiments.batches",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add: Any = parser.add_argument
-    add("--rows", type=int, default=50_000)
-    add("--batch", type=int, default=500)
-    add("--steps", type=int, default=5_000)
-    add("--out", default="softcvi-batches", help="output folder")
-    args = parser.parse_args()
-    records = RecordStore(args.out)
-    for way in WAYS:
-        records.add([measure(way, args.rows, args.batch, args.steps)])
-    text = table(records.latest(*IDENTITY))
-    (Path(args.out) / "batches.md").write_text(f"# Mini-batches\n\n{text}\n")
-    print(text)
+@dataclasses.dataclass(frozen=True)
+class Study(AbstractStudy):
+    """All ways to fit.
+
+    Attributes:
+        rows: Rows of the data.
+        batch: Rows of a mini-batch.
+        steps: Steps of each fit.
+
+    Example:
+        >>> len(Study().tasks())
+        4
+    """
+
+    name = "batches"
+    worker = "softcvi_experiments.batches:measure"
+    identity = ("way", "rows", "batch", "steps")
+    timeout = 3600.0
+    timed = True
+
+    rows: int = 50_000
+    batch: int = 500
+    steps: int = 5_000
+
+    def tasks(self) -> list[Task]:
+        """One fit in each way."""
+        return [{"way": way, **dataclasses.asdict(self)} for way in WAYS]
+
+    def page(self, records: list[Record]) -> str:
+        """The table."""
+        return f"# Mini-batches\n\n{table(answered(records))}\n"
 
 
 if __name__ == "__main__":
-    main()
+    command(Study, __doc__)

@@ -1,9 +1,10 @@
 """Child processes: one measurement in a fresh one, or many tasks over several.
 
-A worker is a Python module that calls ``serve`` when it is run. Tasks and results are
-JSON objects, one per line.
+A worker is a function, named as ``module:function``, that takes a task as keyword
+arguments and returns a result. Both are JSON objects, one per line.
 """
 
+import importlib
 import json
 import os
 import queue
@@ -154,25 +155,41 @@ def run_child(
     return {**report, "seconds_wall": wall - report.get("seconds_setup", 0.0)}
 
 
-def serve(handle: Callable[[Task], Mapping[str, Any]]) -> None:
-    """Answer tasks from standard input until it ends; for the module of a worker.
+def answer(worker: Callable[..., Mapping[str, Any]], task: Task) -> dict[str, Any]:
+    """What a worker says of a task; an error is told as well, in a record.
 
     Args:
-        handle: Function from a task to a JSON-friendly result.
+        worker: The function that runs a task.
+        task: Its arguments.
+
+    Example:
+        >>> answer(lambda n: {"half": n / 2}, {"n": 3})
+        {'n': 3, 'status': 'ok', 'half': 1.5}
+        >>> answer(lambda n: {"inverse": 1 / n}, {"n": 0})["status"]
+        'error'
     """
+    try:
+        return {**task, "status": "ok", **worker(**task)}
+    except Exception as error:
+        return {**task, **error_record(error)}
+
+
+def _serve(name: str) -> None:
+    """Answer tasks from standard input until it ends."""
+    module, _, function = name.partition(":")
+    worker = getattr(importlib.import_module(module), function)
     for line in sys.stdin:
-        result = handle(json.loads(line))
-        print(_MARK + json.dumps(result), flush=True)
+        print(_MARK + json.dumps(answer(worker, json.loads(line))), flush=True)
 
 
-class _Worker:
+class _Child:
     """A child that runs one task at a time."""
 
-    def __init__(self, module: str, env: Mapping[str, str]) -> None:
+    def __init__(self, worker: str, env: Mapping[str, str]) -> None:
         # Errors go to a file: a pipe that nobody reads would fill up.
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._child = subprocess.Popen(
-            [sys.executable, "-m", module],
+            [sys.executable, "-m", __name__, worker],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -220,7 +237,7 @@ class _Worker:
 
 
 def run_tasks(
-    module: str,
+    worker: str,
     groups: Sequence[Sequence[Task]],
     *,
     jobs: int = 1,
@@ -235,7 +252,7 @@ def run_tasks(
     has compiled. A task that fails or takes too long loses its process only.
 
     Args:
-        module: Module of the worker, run by ``-m``.
+        worker: Function that runs a task, as ``module:function``.
         groups: Tasks, by group.
         jobs: Processes at a time.
         timeout: Seconds for each task.
@@ -251,33 +268,33 @@ def run_tasks(
     stop = threading.Event()
 
     def work() -> None:
-        worker, count = None, 0
+        child, count = None, 0
         try:
             while not stop.is_set():
                 try:
                     group = waiting.get_nowait()
                 except queue.Empty:
                     break
-                if worker is not None and (fresh or count >= max_tasks):
-                    worker.close()
-                    worker = None
+                if child is not None and (fresh or count >= max_tasks):
+                    child.close()
+                    child = None
                 for task in group:
                     if stop.is_set():
                         break
-                    if worker is None:
-                        worker, count = _Worker(module, env), 0
+                    if child is None:
+                        child, count = _Child(worker, env), 0
                     count += 1
                     try:
-                        done.put((task, worker.run(task, timeout)))
+                        done.put((task, child.run(task, timeout)))
                     except ChildError as error:
-                        worker.close()
-                        worker = None
+                        child.close()
+                        child = None
                         done.put((task, error))
         except BaseException as error:
             done.put((None, error))
         finally:
-            if worker is not None:
-                worker.close()
+            if child is not None:
+                child.close()
             done.put(None)
 
     threads = [threading.Thread(target=work, daemon=True) for _ in range(jobs)]
@@ -295,3 +312,7 @@ def run_tasks(
                 yield item
     finally:
         stop.set()
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[1])

@@ -3,19 +3,19 @@ r"""Regressions with many rows: error, time and memory of ``softcvi.fit`` at def
 A million rows on this machine, then ten million and a hundred million on a GPU::
 
     python -m softcvi_experiments.rows --rows 1000000 --out results/rows
-    python -m softcvi_experiments.rows --rows 10000000 100000000 --out results/rows
+    python -m softcvi_experiments.rows --rows 10000000,100000000 --backend gpu \
+        --out results/rows
 
 Each run is a process of its own, since the peak of memory is that of a process. The
 answer of the linear model is exact; that of the logistic one is Laplace's in double
 precision, which at so many rows is as good.
 """
 
-import argparse
-import json
+import dataclasses
 import resource
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,13 +23,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 import softcvi
-from softcvi.sweeps import RecordStore
-from softcvi_experiments.children import run_child
+from softcvi_experiments.children import Task
 from softcvi_experiments.store import Record
+from softcvi_experiments.study import AbstractStudy, answered, choices, command
 from softcvi_experiments.tables import markdown_table
 
 NUM_PARAMETERS = 20
-IDENTITY = ("model", "rows", "steps", "backend")
+_PLATFORMS = {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}
 _BLOCK = 1 << 18
 _DRAWS = 4_000
 _FEW_ROWS = 10_000
@@ -109,14 +109,14 @@ def answer(model: str, data: Data) -> tuple[np.ndarray, np.ndarray]:
     return theta, np.sqrt(np.diag(np.linalg.inv(precision)))
 
 
-def measure(model: str, num_rows: int, steps: int) -> Record:
-    """One fit beside the answer.
+def measure(model: str, rows: int, steps: int, backend: str = "cpu") -> Record:
+    """One fit beside the answer, on the backend that the process has.
 
     Example:
         >>> measure("linear", 500, 100)["trusted"]
         True
     """
-    data = make_data(model, num_rows)
+    data = make_data(model, rows)
     # As a user would: from some of the rows, not from the answer.
     rough, _ = answer(model, (data[0][:_FEW_ROWS], data[1][:_FEW_ROWS]))
     before = _peak_bytes()
@@ -139,7 +139,7 @@ def measure(model: str, num_rows: int, steps: int) -> Record:
     ratios = draws.std(axis=0) / sd
     return {
         "model": model,
-        "rows": num_rows,
+        "rows": rows,
         "steps": steps,
         "backend": jax.default_backend(),
         "data_bytes": int(data[0].nbytes + data[1].nbytes),
@@ -186,40 +186,54 @@ def table(records: list[Record]) -> str:
     return markdown_table(header, rows)
 
 
-def main() -> None:
-    """Measure what the command line asks for, each in a process of its own."""
-    parser = argparse.ArgumentParser(
-        prog="python -m softcvi_experiments.rows",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add: Any = parser.add_argument
-    add("--models", nargs="+", choices=list(MODELS), default=["linear"])
-    add("--rows", nargs="+", type=int, default=[1_000_000])
-    add("--steps", type=int, default=10_000)
-    add("--out", default="softcvi-rows", help="output folder")
-    add("--one", action="store_true", help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.one:
-        print(json.dumps(measure(args.models[0], args.rows[0], args.steps)))
-        return
-    records = RecordStore(args.out)
-    for model in args.models:
-        for num_rows in args.rows:
-            what = (
-                "--one",
-                "--models",
-                model,
-                "--rows",
-                num_rows,
-                "--steps",
-                args.steps,
-            )
-            records.add([run_child(__file__, *what)])
-    text = table(records.latest(*IDENTITY))
-    (Path(args.out) / "rows.md").write_text(f"# Many rows\n\n{text}\n")
-    print(text)
+@dataclasses.dataclass(frozen=True)
+class Study(AbstractStudy):
+    """What to run.
+
+    Attributes:
+        models: Names of models.
+        rows: Numbers of rows.
+        steps: Steps of each fit.
+        backend: What JAX computes on.
+
+    Example:
+        >>> len(Study(["linear", "logistic"], [1000]).tasks())
+        2
+    """
+
+    name = "rows"
+    worker = "softcvi_experiments.rows:measure"
+    identity = ("model", "rows", "steps", "backend")
+    fresh = True
+    timeout = 7200.0
+    timed = True
+
+    models: Sequence[str] = choices(MODELS, ("linear",))
+    rows: Sequence[int] = (1_000_000,)
+    steps: int = 10_000
+    backend: str = choices(_PLATFORMS, "cpu")
+
+    def tasks(self) -> list[Task]:
+        """Each model with each number of rows."""
+        fixed = {"steps": self.steps, "backend": self.backend}
+        return [
+            {"model": model, "rows": rows, **fixed}
+            for model in self.models
+            for rows in self.rows
+        ]
+
+    def environment(self, out: Path) -> dict[str, str]:
+        """As for others, on the backend."""
+        return super().environment(out) | {"JAX_PLATFORMS": _PLATFORMS[self.backend]}
+
+    def kind(self, task: Task) -> tuple:
+        """Each case by itself: the peak of memory is that of a process."""
+        return self.case_of(task)
+
+    def page(self, records: list[Record]) -> str:
+        """The table."""
+        return f"# Many rows\n\n{table(answered(records))}\n"
 
 
 if __name__ == "__main__":
-    main()
+    command(Study, __doc__)

@@ -6,11 +6,13 @@ and what its page shows. What is on record is not run again.
 
 import abc
 import argparse
+import dataclasses
+import inspect
 import itertools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from softcvi.sweeps import RecordStore
 from softcvi_experiments.children import (
@@ -31,10 +33,13 @@ class AbstractStudy(abc.ABC):
 
     Attributes:
         name: Its name, and that of its page.
-        worker: Module that serves its cases.
+        worker: Function that runs a case, as ``module:function``.
         identity: Names of the values that tell one case from another.
         fresh: Whether each group of cases has a new process.
         repeated: States of a record whose case is run again.
+        timeout: Seconds for each case, unless the user says otherwise.
+        timed: Whether times are compared: one process at a time on all cores, without
+            a compilation cache, unless the user or the study says otherwise.
     """
 
     name: ClassVar[str]
@@ -42,14 +47,31 @@ class AbstractStudy(abc.ABC):
     identity: ClassVar[tuple[str, ...]]
     fresh: ClassVar[bool] = False
     repeated: ClassVar[tuple[str, ...]] = ("error",)
+    timeout: ClassVar[float] = 300.0
+    timed: ClassVar[bool] = False
 
     @abc.abstractmethod
     def tasks(self) -> list[Task]:
         """Every case."""
 
-    @abc.abstractmethod
     def describe(self, record: Record) -> str:
-        """A record in one line."""
+        """A record in one line.
+
+        Args:
+            record: Of any status.
+        """
+        head = " ".join(str(value) for value in self.case_of(record))
+        if not answered([record]):
+            return f"{head}: {record['status']}, {record['message'].splitlines()[0]}"
+        return f"{head}: {self.outcome(record)}"
+
+    def outcome(self, record: Record) -> str:
+        """What came out of a case, in one line.
+
+        Args:
+            record: Of a case with an answer.
+        """
+        return "done"
 
     @abc.abstractmethod
     def page(self, records: list[Record]) -> str:
@@ -87,7 +109,7 @@ class AbstractStudy(abc.ABC):
         Args:
             task: The case.
         """
-        return tuple(str(task[name]) for name in ("case", "method"))
+        return (str(task[self.identity[0]]),)
 
     def environment(self, out: Path) -> dict[str, str]:
         """Environment of the processes.
@@ -95,6 +117,8 @@ class AbstractStudy(abc.ABC):
         Args:
             out: Output folder.
         """
+        if self.timed:
+            return environment()
         return environment(threads=1, cache=out / "cache")
 
     def records_of(self, task: Task, result: dict[str, Any]) -> list[Record]:
@@ -142,7 +166,7 @@ def run_study(
     done = {
         study.case_of(record)
         for record in store.latest(*study.identity)
-        if record["status"] not in study.repeated
+        if record.get("status") not in study.repeated
     }
     todo = [task for task in study.tasks() if study.case_of(task) not in done]
     results = run_tasks(
@@ -181,39 +205,76 @@ def numbers(text: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def command(
-    study: type[AbstractStudy],
-    text: str | None,
-    options: Callable[[Callable[..., Any]], None],
-    make: Callable[[argparse.Namespace], AbstractStudy],
-    *,
-    timeout: float = 300.0,
-    arguments: Sequence[str] | None = None,
-) -> None:
-    """The command line of a study.
+def answered(records: list[Record]) -> list[Record]:
+    """Records of cases with an answer.
 
     Args:
-        study: Its class.
-        text: What its help says.
-        options: Adds the options that it alone has.
-        make: Makes the study from what the user said.
-        timeout: Seconds for each case, unless the user says otherwise.
+        records: Of any status; early ones have none.
+
+    Example:
+        >>> answered([{"status": "ok"}, {"status": "timeout"}, {}])
+        [{'status': 'ok'}, {}]
+    """
+    return [record for record in records if record.get("status", "ok") == "ok"]
+
+
+def choices(options: Iterable[str], default: str | Sequence[str] | None = None) -> Any:
+    """A field of a study that takes some of several names.
+
+    Args:
+        options: The names.
+        default: One name for a field that takes one; all by default.
+    """
+    names = tuple(options)
+    chosen = names if default is None else default
+    return dataclasses.field(default=chosen, metadata={"choices": names})
+
+
+def command(
+    study: type[AbstractStudy], text: str | None, arguments: Sequence[str] | None = None
+) -> None:
+    """The command line of a study: an option for each of its fields.
+
+    Args:
+        study: Its class, a dataclass whose fields all have defaults.
+        text: What its help says, before the help of the class.
         arguments: What the user said; the command line by default.
     """
+    about, _, _ = (inspect.getdoc(study) or "").partition("Example:")
     parser = argparse.ArgumentParser(
         prog=f"python -m softcvi_experiments.{study.name}",
-        description=text,
+        description=f"{text}\n{about}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    options(add)
-    add("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time")
-    add("--timeout", type=float, default=timeout, help="seconds for each case")
+    fields = dataclasses.fields(cast(Any, study))
+    for field in fields:
+        add(f"--{field.name.replace('_', '-')}", **_option(field))
+    jobs = 1 if study.timed else os.cpu_count() or 1
+    add("--jobs", type=int, default=jobs, help="processes at a time")
+    add("--timeout", type=float, default=study.timeout, help="seconds for each case")
     add("--limit", type=int, help="stop the study after so many seconds")
     add("--out", default=f"softcvi-{study.name}", help="output folder")
     told = parser.parse_args(arguments)
+    made = study(**{field.name: getattr(told, field.name) for field in fields})
     with stopped_after(told.limit):
-        run_study(
-            make(told), told.out, jobs=told.jobs, timeout=told.timeout, report=say
-        )
+        run_study(made, told.out, jobs=told.jobs, timeout=told.timeout, report=say)
     say(f"wrote {os.path.join(told.out, study.name)}.md")
+
+
+def _option(field: dataclasses.Field) -> dict[str, Any]:
+    """How the command line reads a field."""
+    names = field.metadata.get("choices")
+    shown = {"default": field.default, "help": "default: %(default)s"}
+    match field.default:
+        case bool():
+            return {"action": "store_true"}
+        case int():
+            return shown | {"type": int}
+        case str():
+            return shown | {"choices": names}
+        case tuple() if names is None:
+            return shown | {"type": numbers}
+    if names is not None:
+        shown["help"] = f"of {', '.join(names)}"
+    return shown | {"nargs": "*", "choices": names, "metavar": "NAME"}

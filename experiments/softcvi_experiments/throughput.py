@@ -1,6 +1,6 @@
 r"""Rows per second beside NumPyro's SVI and PyMC's mini-batch ADVI.
 
-One logistic regression with 20 coefficients, full-rank normals, one process::
+One logistic regression with 20 coefficients, full-rank normals::
 
     python -m softcvi_experiments.throughput --out results/throughput
 
@@ -8,24 +8,22 @@ What a step costs is the difference between a long and a short run over the step
 between, in CPU time, so that compilation and other work on the machine do not count.
 """
 
-import argparse
+import dataclasses
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 import softcvi
-from softcvi.sweeps import RecordStore
 from softcvi.targets import ControlVariateTarget, DataTarget
+from softcvi_experiments.children import Task
 from softcvi_experiments.rows import NUM_PARAMETERS, answer, logistic, make_data
 from softcvi_experiments.store import Record
+from softcvi_experiments.study import AbstractStudy, answered, choices, command
 from softcvi_experiments.tables import markdown_table
 
-IDENTITY = ("way", "rows", "batch")
 _SHORT, _LONG, _MOST = 200, 1_000, 100_000
 Run = Callable[[int], None]
 
@@ -171,27 +169,42 @@ def table(records: list[Record]) -> str:
     return markdown_table(header, rows)
 
 
-def main() -> None:
-    """Measure all packages, with all rows and with mini-batches."""
-    parser = argparse.ArgumentParser(
-        prog="python -m softcvi_experiments.throughput",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add: Any = parser.add_argument
-    add("--ways", nargs="+", choices=list(MAKERS), default=list(MAKERS))
-    add("--rows", type=int, default=20_000)
-    add("--batch", type=int, default=500)
-    add("--out", default="softcvi-throughput", help="output folder")
-    args = parser.parse_args()
-    records = RecordStore(args.out)
-    for way in args.ways:
-        for batch in (None, args.batch):
-            records.add([measure(way, args.rows, batch)])
-    text = table(records.latest(*IDENTITY))
-    (Path(args.out) / "throughput.md").write_text(f"# Rows per second\n\n{text}\n")
-    print(text)
+@dataclasses.dataclass(frozen=True)
+class Study(AbstractStudy):
+    """All packages, with all rows and with mini-batches.
+
+    Attributes:
+        ways: Names of packages.
+        rows: Rows of the data.
+        batch: Rows of a mini-batch.
+
+    Example:
+        >>> len(Study(["softcvi"]).tasks())
+        2
+    """
+
+    name = "throughput"
+    worker = "softcvi_experiments.throughput:measure"
+    identity = ("way", "rows", "batch")
+    timeout = 3600.0
+    timed = True
+
+    ways: Sequence[str] = choices(MAKERS)
+    rows: int = 20_000
+    batch: int = 500
+
+    def tasks(self) -> list[Task]:
+        """Each package with all rows and with mini-batches."""
+        return [
+            {"way": way, "rows": self.rows, "batch": batch}
+            for way in self.ways
+            for batch in (None, self.batch)
+        ]
+
+    def page(self, records: list[Record]) -> str:
+        """The table."""
+        return f"# Rows per second\n\n{table(answered(records))}\n"
 
 
 if __name__ == "__main__":
-    main()
+    command(Study, __doc__)

@@ -82,7 +82,7 @@ def test_study_runs_scores_and_continues(tmp_path, monkeypatch):
     def in_process(module, groups, **_):
         for group in groups:
             for task in group:
-                yield task, run_case(task)
+                yield task, run_case(**task)
 
     monkeypatch.setattr(driver, "run_tasks", in_process)
     study = large.Study(("walk-150",), ("fit", "elbo"), small=True)
@@ -101,7 +101,7 @@ def test_study_runs_scores_and_continues(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_long_chains_are_the_answer_where_there_is_no_closed_form(tmp_path):
     task = {"case": "logistic-100", "method": "reference", "key": 0, "small": True}
-    [run] = run_case(task | {"out": str(tmp_path)})["runs"]
+    [run] = run_case(**task, out=str(tmp_path))["runs"]
     assert run["status"] == "ok"
     assert run["ess"] > 20
     assert np.isfinite(run["log_evidence"])

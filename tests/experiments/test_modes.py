@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from softcvi_experiments import study as driver
 from softcvi_experiments.modes import CASES, get_case, study_page
-from softcvi_experiments.modes.__main__ import main
 from softcvi_experiments.modes._study import Study
 from softcvi_experiments.modes._worker import measures
 
@@ -45,7 +44,7 @@ def test_the_table_counts_what_is_trusted_and_wrong():
     failed = {**record, "key": 1, "status": "error", "message": "late"}
     page = study_page([record, failed])
     assert "| spikes | 2          | fit    | 1    | 0         | 0.800" in page
-    assert "- spikes 0 key 1 fit: late" in page
+    assert "- spikes 0 1 fit: error, late" in page
 
 
 def test_the_command_runs_what_is_asked_for_and_keeps_what_failed(
@@ -62,8 +61,8 @@ def test_the_command_runs_what_is_asked_for_and_keeps_what_failed(
     monkeypatch.setattr(driver, "run_tasks", answers)
     words = "--cases spikes --methods fit --keys 0-1 --jobs 3 --timeout 9 --out"
     for printed in ("[10/10]", "[5/5]"):  # what failed is run again
-        main([*words.split(), str(tmp_path)])
+        driver.command(Study, None, [*words.split(), str(tmp_path)])
         assert printed in capsys.readouterr().out
     page = (tmp_path / "modes.md").read_text()
     assert "| spikes | 2          | fit    | 5    | 0         | 0.800" in page
-    assert "- spikes 4 key 1 fit: no luck" in page
+    assert "- spikes 4 1 fit: error, no luck" in page

@@ -1,10 +1,10 @@
 """The study of many rows, in small."""
 
 import json
-import sys
 
 import pytest
 from softcvi_experiments import rows
+from softcvi_experiments.study import command
 
 
 @pytest.mark.slow
@@ -18,10 +18,9 @@ def test_a_fit_is_right_and_its_record_makes_a_table():
 
 
 @pytest.mark.slow
-def test_the_command_keeps_a_record(tmp_path, monkeypatch):
-    words = ["rows", "--rows", "500", "--steps", "50", "--out", str(tmp_path)]
-    monkeypatch.setattr(sys, "argv", words)
-    rows.main()
+def test_the_command_keeps_a_record(tmp_path):
+    words = ["--rows", "500", "--steps", "50", "--out", str(tmp_path)]
+    command(rows.Study, rows.__doc__, words)
     [line] = (tmp_path / "records.jsonl").read_text().splitlines()
     assert json.loads(line)["rows"] == 500
     assert (tmp_path / "rows.md").is_file()

@@ -44,6 +44,6 @@ def test_ask_and_tell_ends_with_what_it_trusts():
 
 def test_the_page_is_that_of_its_records():
     folder = Path(__file__).parents[2] / "results" / "simulators"
-    records = RecordStore(folder).latest("simulator", "method", "seed")
+    records = RecordStore(folder).latest(*simulators.Study.identity)
     assert {r["method"] for r in records} >= {"ask and tell", "SMC"}
     assert (folder / "simulators.md").read_text() == simulators.page(records)

@@ -11,6 +11,7 @@ from softcvi_experiments import stan
 
 import softcvi
 from softcvi.adapters import from_stan
+from softcvi.sweeps import RecordStore
 from tests.adapters.stan.programs import needs_compiler
 
 
@@ -18,8 +19,7 @@ from tests.adapters.stan.programs import needs_compiler
 def test_every_program_is_accepted_with_its_data(name):
     pytest.importorskip("httpstan")
     from softcvi.adapters.stan._data import as_json
-    from softcvi.adapters.stan._source import as_source
-    from softcvi.adapters.stan._stanc import translate
+    from softcvi.adapters.stan._stanc import as_source, translate
 
     translated = translate(as_source(stan.path(name)))
     assert "softcvi_stan_model" in translated.cpp
@@ -38,12 +38,8 @@ def test_an_unknown_program_is_named():
 
 
 def test_the_page_is_that_of_its_records():
-    from softcvi_experiments.stan._compare import IDENTITY
-
-    from softcvi.sweeps import RecordStore
-
     folder = Path(__file__).parents[2] / "results" / "stan"
-    records = RecordStore(folder).latest(*IDENTITY)
+    records = RecordStore(folder).latest(*stan.Study.identity)
     assert records
     assert (folder / "stan.md").read_text() == stan.page(records)
 
@@ -53,7 +49,7 @@ def test_the_page_counts_what_is_right_and_what_is_wrong():
     figures = {"mean_off": 0.2, "sd_low": 1.0, "sd_high": 1.0}
     wrong = {**sound, **figures, "program": "a", "trusted": True, "right": False}
     doubtful = {**wrong, "program": "b", "sound": False}
-    failed = {"program": "c", "method": "fit", "seed": 0, "error": "ValueError: no"}
+    failed = {"program": "c", "method": "fit", "seed": 0, "status": "error"}
     page = stan.page([wrong, doubtful, failed])
     assert "right and trusted on 0 of 2 programs; trusted but wrong on 1." in page
     assert "| b (NUTS in doubt) |" in page

@@ -186,16 +186,14 @@ _WORKER = "tests_worker"
 def worker(tmp_path, monkeypatch):
     (tmp_path / f"{_WORKER}.py").write_text(
         "import os, time\n"
-        "from softcvi_experiments.children import serve\n"
-        "def handle(task):\n"
+        "def handle(**task):\n"
         "    time.sleep(task.get('sleep', 0))\n"
         "    if task.get('die'):\n"
         "        raise SystemExit('out of luck')\n"
         "    return {'pid': os.getpid(), **task}\n"
-        "serve(handle)\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    return _WORKER
+    return f"{_WORKER}:handle"
 
 
 def test_a_lost_task_does_not_take_the_others(worker):

@@ -29,7 +29,7 @@ def never_settled() -> Plateau:
 
 
 def visible_bar() -> Bar:
-    """A bar that draws as on a terminal, where nobody sees it.
+    """A bar that draws as on a terminal, into memory.
 
     Example:
         >>> visible_bar().console.is_terminal

@@ -11,7 +11,7 @@ _EVENTS = {
 
 
 class Watch:
-    """Seconds by phase since the process began; what is paused belongs to nobody.
+    """Seconds by phase since the process began; paused time is in no phase.
 
     Example:
         >>> watch = Watch(0.0)

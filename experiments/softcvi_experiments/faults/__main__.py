@@ -33,6 +33,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--programs", type=_words, default=PROGRAMS, help="only these programs")
     add("--kills", type=int, default=small.kills, help="SIGKILLs of each program")
     add("--files", type=int, default=small.files, help="damaged files in all")
+    add("--formats", nargs="+", default=small.formats, help="only these kinds of files")
     add("--others", type=int, default=small.others, help="other faults per program")
     add("--steps", type=int, default=small.steps, help="steps of the long run")
     add("--resumes", type=int, default=small.resumes, help="pieces of one fit")
@@ -53,7 +54,7 @@ def main() -> int:
     args = _parser().parse_args()
     faults = Faults(
         args.parts, args.programs, args.kills, args.files, args.others, args.steps,
-        args.resumes, args.seed,
+        args.resumes, args.seed, args.formats,
     )  # fmt: skip
     records = run_faults(
         faults,

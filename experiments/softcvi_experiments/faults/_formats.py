@@ -8,18 +8,21 @@ import json
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pyarrow.parquet
+import zarr
 
 import softcvi
-from softcvi.adapters import AskTellSession
+from softcvi.adapters import AskTellSession, ParquetRows, ZarrRows
 from softcvi.adapters.stan import read_data
 from softcvi.cli import main
 from softcvi.report import FitView, read_fit, save_fit
 from softcvi.sweeps import Grid, RecordStore
+from softcvi.targets import AbstractRowSource, NpyRows
 from softcvi_experiments.store import DrawStore
 
 _MODEL = "def log_prob(theta, data):\n    return 0.0\n"
@@ -182,6 +185,24 @@ def _read_records(folder: Path) -> None:
     store.identifiers()
 
 
+_ROWS = np.arange(60.0).reshape(20, 3)
+
+
+def _save_parquet(folder: Path) -> None:
+    table = pyarrow.table({"a": _ROWS[:, 0], "b": _ROWS[:, 1]})
+    pyarrow.parquet.write_table(table, folder / "rows.parquet")
+
+
+def _save_zarr(folder: Path) -> None:
+    rows: Any = _ROWS
+    zarr.save_array(folder / "rows.zarr", rows)
+
+
+def _read_rows(source: AbstractRowSource) -> None:
+    source.read(0, 7)
+    source.read(7, 20)
+
+
 def _written(name: str, content: bytes) -> Callable[[Path], object]:
     return functools.partial(_write, name, content)
 
@@ -230,7 +251,19 @@ FORMATS: dict[str, Format] = {
     "Stan data, R dump": _stan("data.R", _R_DUMP.encode()),
     "Stan data, JSON": _stan("data.json", _JSON),
     "Stan data, zipped": _stan("data.json.zip", _zipped()),
-    "Stan data, gzipped": _stan("data.json.gz", gzip.compress(_JSON)),
+    "Stan data, gzipped": _stan("data.json.gz", gzip.compress(_JSON, mtime=0)),
+    "rows in .npy": Format(
+        "rows.npy", lambda at: np.save(at / "rows.npy", _ROWS),
+        lambda at: _read_rows(NpyRows(at / "rows.npy")),
+    ),
+    "rows in Parquet": Format(
+        "rows.parquet", _save_parquet,
+        lambda at: _read_rows(ParquetRows(at / "rows.parquet")),
+    ),
+    "rows in Zarr": Format(
+        "rows.zarr/zarr.json", _save_zarr,
+        lambda at: _read_rows(ZarrRows(at / "rows.zarr")),
+    ),
     "grid of a sweep": Format(
         "grid.yaml", _written("grid.yaml", _GRID.encode()),
         lambda at: Grid.read(at / "grid.yaml").configurations(),

@@ -66,8 +66,8 @@ def _run_until(out: Path) -> int:
         jax.random.key(0),
         _skewed(),
         1e-6,
-        rungs=(Simple(), Flow("first flow", 1, 8), Flow("second flow", 2, 8)),
-        steps=2000,
+        rungs=(Simple(), Flow("flow", 1, 8)),
+        steps=1000,
         progress=False,
         checkpoint=Checkpoint(out / "until.checkpoint", every=0.0),
     )

@@ -1,7 +1,9 @@
 """Runs of victims: one that meets a fault, and one that goes on after it."""
 
+import collections
 import dataclasses
 import json
+import os
 import random
 import signal
 import subprocess
@@ -13,6 +15,7 @@ from typing import Any
 from softcvi_experiments.children import environment
 
 _SECONDS = 300.0
+_ENDS = (signal.SIGKILL, signal.SIGXFSZ, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,21 +33,15 @@ class Run:
     errors: str
 
 
-def run_victim(
-    program: str,
-    out: Path,
-    fault: dict[str, Any],
-    cache: Path,
-    sent: tuple[int, float] | None = None,
-) -> Run:
+def run_victim(program: str, out: Path, fault: dict[str, Any], cache: Path) -> Run:
     """Run a program in a process of its own, with a fault.
 
     Args:
         program: Its name.
         out: Its output folder.
-        fault: What it meets; see ``_victim``.
+        fault: What it meets; see ``_victim``. A ``signal`` comes ``after`` so many
+            seconds of computing, so that a busy machine does not put it off.
         cache: Folder of compiled programs.
-        sent: A signal, and after how many seconds of work it comes.
     """
     task = json.dumps({"program": program, "out": str(out), "fault": fault})
     child = subprocess.Popen(
@@ -55,18 +52,23 @@ def run_victim(
         env=environment(threads=1, cache=cache),
     )
     try:
-        if sent is not None and child.stdout is not None:
+        if "signal" in fault and child.stdout is not None:
             child.stdout.readline()
-            time.sleep(sent[1])
-            child.send_signal(sent[0])
+            ends = _cpu_seconds(child.pid) + fault["after"]
+            while child.poll() is None and _cpu_seconds(child.pid) < ends:
+                time.sleep(0.005)
+            child.send_signal(fault["signal"])
         output, errors = child.communicate(timeout=_SECONDS)
-    except subprocess.TimeoutExpired:
+    finally:
         child.kill()
-        output, errors = child.communicate()
-        errors += f"\nno end within {_SECONDS:.0f} s"
     lines = output.splitlines()
     is_reported = bool(lines) and lines[-1].startswith("{")
     return Run(child.returncode, json.loads(lines[-1]) if is_reported else {}, errors)
+
+
+def _cpu_seconds(process: int) -> float:
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def contents(folder: Path) -> dict[str, int]:
@@ -81,7 +83,7 @@ def contents(folder: Path) -> dict[str, int]:
 
 
 def baseline(task: dict[str, Any]) -> dict[str, Any]:
-    """A program without a fault: its answer, files, calls and time.
+    """A program without a fault: its answer, files, calls and computing time.
 
     Args:
         task: ``case``, the program, and ``folder`` for everything.
@@ -99,38 +101,53 @@ def baseline(task: dict[str, Any]) -> dict[str, Any]:
         "answer": PROGRAMS[name].answer(out),
         "files": contents(out),
         "calls": run.report["calls"],
-        "run_seconds": run.report["seconds"],
+        "cpu_seconds": run.report["cpu_seconds"],
     }
     (folder / f"{name}.json").write_text(json.dumps(found))
     return {**task, **found, "ok": True}
 
 
-def meets_fault(task: dict[str, Any]) -> dict[str, Any]:
-    """A program that meets one fault, runs again, and is compared.
+def meets_faults(task: dict[str, Any]) -> dict[str, Any]:
+    """A program that is ended again and again, until it comes to its end.
+
+    Each run goes on in the folder of the one before. A run that no fault has ended is
+    compared with one that met none, and the next begins in an empty folder.
 
     Args:
-        task: ``part``, ``case`` (the program), ``seed`` and ``folder``.
+        task: ``part``, ``case`` (the program), ``seed``, ``folder``, and the ``count``
+            of faults that end it.
     """
-    name, seed, folder = task["case"], task["seed"], Path(task["folder"])
+    name, folder = task["case"], Path(task["folder"])
     alone = json.loads((folder / f"{name}.json").read_text())
-    fault, sent = _FAULTS[task["part"]](random.Random(f"{name} {seed}"), alone)
-    out = folder / f"{name}-{task['part']}-{seed}"
-    run = run_victim(name, out, fault, folder / "cache", sent)
-    after = contents(out)
-    again = Run(0, {}, "")
-    tries = 0
-    while tries == 0 or (again.code != 0 and tries < 2):
-        again = run_victim(name, out, {"kind": "none"}, folder / "cache")
-        tries += 1
-    found = _compared(name, out, alone, again)
-    return {
-        **task,
-        "fault": fault | ({"sent": sent} if sent else {}),
-        "code": run.code,
-        "errors": run.errors[-400:],
-        "unfinished": [file for file in after if file.endswith(".part")],
-        **found,
-    }
+    choose = random.Random(f"{task['part']} {name} {task['seed']}")
+    counts = dict.fromkeys(("times", "held", "other", "doubled", "left"), 0)
+    kinds: collections.Counter[str] = collections.Counter()
+    cases = []
+    for i in range(3 * task["count"]):
+        out = folder / f"{name}-{task['part']}-{task['seed']}-{i}"
+        met: list[dict[str, Any]] = []
+        is_ended = True
+        while is_ended:
+            is_last = counts["times"] + len(met) == task["count"]
+            make = _none if is_last else _FAULTS[task["part"]]
+            fault = make(choose, alone)
+            last = run_victim(name, out, fault, folder / "cache")
+            is_ended = not is_last and -last.code in _ENDS
+            if is_ended:
+                met.append({**fault, "code": last.code, "errors": last.errors[-400:]})
+        kinds.update(fault["kind"] for fault in met)
+        found = _compared(name, out, alone, last)
+        counts["times"] += len(met)
+        counts["held"] += len(met) * found["ok"]
+        counts["other"] += not found["equal"]
+        counts["doubled"] += found["doubled"]
+        counts["left"] += bool(found["left"])
+        if not found["ok"]:
+            cases.append({"faults": met, **found})
+        if counts["times"] == task["count"]:
+            break
+    is_ok = counts["held"] == counts["times"] and not cases
+    return {**task, **counts, "kinds": dict(kinds), "cases": cases, "ok": is_ok}
 
 
 def _compared(
@@ -139,7 +156,8 @@ def _compared(
     from softcvi_experiments.faults._programs import PROGRAMS
 
     if again.code != 0:
-        return {"ok": False, "equal": False, "left": [], "again": again.errors[-400:]}
+        why = f"exit status {again.code}: {again.errors[-400:]}"
+        return {"ok": False, "equal": False, "doubled": 0, "left": [], "again": why}
     try:
         answer = PROGRAMS[name].answer(out)
         why = ""
@@ -158,18 +176,23 @@ def _compared(
     }
 
 
-Choice = tuple[dict[str, Any], tuple[int, float] | None]
+def _none(choose: random.Random, alone: dict[str, Any]) -> dict[str, Any]:
+    return {"kind": "none"}
 
 
-def _kill(choose: random.Random, alone: dict[str, Any]) -> Choice:
+def _kill(choose: random.Random, alone: dict[str, Any]) -> dict[str, Any]:
     """SIGKILL at a random moment, at a call that ends a write, or inside a write."""
-    kind = choose.choice(["time", "time", "kill-call", "kill-write"])
+    kind = choose.choice(["time", "time", "call", "write"])
     if kind == "time":
-        seconds = choose.uniform(0.0, alone["run_seconds"])
-        return {"kind": "none"}, (signal.SIGKILL, seconds)
-    if kind == "kill-write":
-        return {"kind": kind, "size": _size(choose, alone)}, None
-    return {"kind": kind, **_call(choose, alone)}, None
+        return _sent(signal.SIGKILL, choose, alone)
+    if kind == "write":
+        return {"kind": kind, "size": _size(choose, alone)}
+    return {"kind": kind, **_call(choose, alone)}
+
+
+def _sent(number: int, choose: random.Random, alone: dict[str, Any]) -> dict[str, Any]:
+    after = choose.uniform(0.0, alone["cpu_seconds"])
+    return {"kind": "time", "signal": int(number), "after": after}
 
 
 def _size(choose: random.Random, alone: dict[str, Any]) -> int:
@@ -183,9 +206,8 @@ def _call(choose: random.Random, alone: dict[str, Any]) -> dict[str, Any]:
     return {"call": name, "at": choose.randint(1, made.get(name, 1))}
 
 
-def _signal(choose: random.Random, alone: dict[str, Any]) -> Choice:
-    number = choose.choice([signal.SIGTERM, signal.SIGHUP])
-    return {"kind": "none"}, (int(number), choose.uniform(0.0, alone["run_seconds"]))
+def _signal(choose: random.Random, alone: dict[str, Any]) -> dict[str, Any]:
+    return _sent(choose.choice([signal.SIGTERM, signal.SIGHUP]), choose, alone)
 
 
 _FAULTS = {"kills": _kill, "signals": _signal}

@@ -16,8 +16,9 @@ from softcvi_experiments.store import Record
 PROGRAMS = ("fit", "fit_until", "fit_many", "reproduce", "sweep")
 PARTS = ("files", "kills", "signals", "disk", "ctrl-c", "clock", "writers", "long")
 IDENTITY = ("part", "case", "seed", "count")
-_WORKER = "softcvi_experiments.faults._worker"
+_WORKER = "softcvi_experiments.faults._worker:run_task"
 _CHUNK = 250
+_ROUND = 5
 # Kinds of files, with how many times dearer than the others reading one is. Listed
 # here, since the readers take seconds to import.
 _FORMATS = {
@@ -26,6 +27,7 @@ _FORMATS = {
     "result.json": 1, "draws.csv": 1, "reference draws": 2, "data, JSON": 3,
     "data, CSV": 3, "data, NPZ": 3, "Stan data, R dump": 1, "Stan data, JSON": 1,
     "Stan data, zipped": 1, "Stan data, gzipped": 1, "grid of a sweep": 1,
+    "rows in .npy": 1, "rows in Parquet": 1, "rows in Zarr": 1,
 }  # fmt: skip
 
 
@@ -43,10 +45,11 @@ class Faults:
         steps: Steps of the long run.
         resumes: Pieces of the fit in pieces.
         seed: First seed.
+        formats: Kinds of damaged files.
 
     Example:
-        >>> len(Faults(parts=("kills",), kills=3).tasks())
-        15
+        >>> len(Faults(parts=("kills",), kills=10).tasks())
+        10
     """
 
     parts: Sequence[str] = PARTS
@@ -57,6 +60,7 @@ class Faults:
     steps: int = 1_000_000
     resumes: int = 200
     seed: int = 0
+    formats: Sequence[str] = tuple(_FORMATS)
 
     def tasks(self) -> list[dict[str, Any]]:
         """Every task, without the folder that it works in."""
@@ -65,9 +69,9 @@ class Faults:
             raise ValueError(f"parts: no {sorted(unknown)}; known are {PARTS}.")
         made = {
             "files": self._files,
-            "kills": lambda: _each("kills", PROGRAMS, self.kills, self.seed),
+            "kills": lambda: _rounds("kills", PROGRAMS, self.kills, self.seed),
             "disk": lambda: _many("disk", self.others, self.seed),
-            "signals": lambda: _each("signals", PROGRAMS[:3], self.others, self.seed),
+            "signals": lambda: _rounds("signals", PROGRAMS[:3], self.others, self.seed),
             "ctrl-c": lambda: _many("ctrl-c", self.others, self.seed),
             "clock": lambda: _many("clock", self.others, self.seed),
             "writers": _writers,
@@ -78,7 +82,7 @@ class Faults:
         return [task for task in tasks if task["case"] not in left_out]
 
     def _files(self) -> list[dict[str, Any]]:
-        shares = {name: 1.0 / cost for name, cost in _FORMATS.items()}
+        shares = {name: 1.0 / _FORMATS[name] for name in self.formats}
         whole = sum(shares.values())
         tasks = []
         for name, share in shares.items():
@@ -98,12 +102,13 @@ class Faults:
         ]
 
 
-def _each(
-    part: str, programs: Sequence[str], count: int, first: int
+def _rounds(
+    part: str, programs: Sequence[str], count: int, seed: int
 ) -> list[dict[str, Any]]:
+    """Tasks of some faults each, which end a process."""
     return [
-        {"part": part, "case": name, "seed": seed, "count": 1}
-        for seed in range(first, first + count)
+        {"part": part, "case": name, "seed": seed + i, "count": min(_ROUND, count - i)}
+        for i in range(0, count, _ROUND)
         for name in programs
     ]
 

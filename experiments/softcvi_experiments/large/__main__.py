@@ -19,28 +19,8 @@ Without Git, name the commit in ``SOFTCVI_COMMIT``. The command continues where 
 interrupted; ``--limit`` stops it after so many seconds. It needs NumPyro.
 """
 
-import argparse
-
-from softcvi_experiments.large._cases import CASES
-from softcvi_experiments.large._methods import METHODS
 from softcvi_experiments.large._study import Study
 from softcvi_experiments.study import command
 
-
-def _options(add) -> None:
-    names = ", ".join(CASES)
-    add("--cases", nargs="*", metavar="CASE", default=list(CASES), help=names)
-    add("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
-    add("--keys", nargs="+", type=int, default=[0], help="runs on each posterior")
-    add("--pairs", type=int, default=4, help="pairs of chains of each reference")
-    add("--threads", type=int, choices=[0, 1], default=1, help="0: all of a process")
-    add("--small", action="store_true", help="small forms, to try the command")
-
-
-def _study(told: argparse.Namespace) -> Study:
-    threads = told.threads or None
-    return Study(told.cases, told.methods, told.keys, told.small, told.pairs, threads)
-
-
 if __name__ == "__main__":
-    command(Study, __doc__, _options, _study, timeout=480.0)
+    command(Study, __doc__)

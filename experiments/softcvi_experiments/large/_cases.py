@@ -39,6 +39,7 @@ CASES: dict[str, Case] = {
     "cox-1600": Case(cox_process, (40,), (3,)),
     "many-well-32": Case(many_well, (16,), (1,)),
     "many-well-320": Case(many_well, (160,), (2,)),
+    "grouped-logistic-200": Case(grouped_logistic, (200,), (4,)),
     "grouped-logistic-2000": Case(grouped_logistic, (2000,), (4,)),
     "item-response-1000x50": Case(item_response, (1000, 50), (4, 3)),
     "state-space-2000": Case(state_space, (2000,), (8,)),

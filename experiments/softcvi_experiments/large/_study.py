@@ -15,7 +15,7 @@ from softcvi_experiments.large._moments import Moments
 from softcvi_experiments.large._posterior import LargePosterior
 from softcvi_experiments.large._table import describe, study_page
 from softcvi_experiments.store import DrawStore, Record
-from softcvi_experiments.study import AbstractStudy
+from softcvi_experiments.study import AbstractStudy, choices
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Study(AbstractStudy):
         keys: Runs of the program on each posterior.
         small: Whether to take the small forms.
         pairs: Pairs of chains of the reference, each a process of its own.
-        threads: 1, or None for all cores that a process may use.
+        threads: 1, or 0 for all cores that a process may use.
 
     Example:
         >>> [task["method"] for task in Study(("walk-150",), ("nuts", "fit")).tasks()]
@@ -36,16 +36,17 @@ class Study(AbstractStudy):
     """
 
     name = "large"
-    worker = "softcvi_experiments.large._worker"
+    worker = "softcvi_experiments.large._worker:run_case"
     identity = ("case", "key", "small", "method", "kind")
     fresh = True
+    timeout = 480.0
 
-    cases: Sequence[str] = tuple(CASES)
-    methods: Sequence[str] = tuple(METHODS)
+    cases: Sequence[str] = choices(CASES)
+    methods: Sequence[str] = choices(METHODS)
     keys: Sequence[int] = (0,)
     small: bool = False
     pairs: int = 4
-    threads: int | None = 1
+    threads: int = 1
 
     def tasks(self) -> list[Task]:
         """Every run, in the order of the methods as given."""
@@ -79,7 +80,7 @@ class Study(AbstractStudy):
         return list(groups.values())
 
     def environment(self, out: Path) -> dict[str, str]:
-        return environment(threads=self.threads)
+        return environment(threads=self.threads or None)
 
     def records_of(self, task: Task, result: dict[str, Any]) -> list[Record]:
         failed = {k: v for k, v in result.items() if k != "out"}

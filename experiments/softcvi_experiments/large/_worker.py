@@ -5,7 +5,6 @@ from typing import Any
 import jax
 
 from softcvi.sweeps import RecordStore
-from softcvi_experiments.children import error_record, serve
 from softcvi_experiments.large._cases import get_case
 from softcvi_experiments.large._methods import METHODS, Setting, warm
 from softcvi_experiments.store import DrawStore
@@ -13,28 +12,24 @@ from softcvi_experiments.store import DrawStore
 _FITS: dict[tuple, float] = {}
 
 
-def run_case(task: dict[str, Any]) -> dict[str, Any]:
-    """Run a method and keep its moments; an error becomes part of the record.
+def run_case(**task: Any) -> dict[str, Any]:
+    """Run a method and keep its moments.
 
     Args:
-        task: ``case``, ``method``, ``key``, ``small`` and the folder ``out``.
+        **task: ``case``, ``method``, ``key``, ``small`` and the folder ``out``.
 
     Example:
-        >>> task = {"case": "no-such", "method": "fit", "key": 0, "small": True}
-        >>> run_case(task | {"out": "."})["runs"][0]["status"]
-        'error'
+        >>> task = {"case": "walk-150", "method": "fit", "key": 0, "small": True}
+        >>> run_case(**task, out=".")["runs"][0]["method"]  # doctest: +SKIP
+        'fit'
     """
     identity = {name: task[name] for name in ("case", "key", "small")}
-    try:
-        posterior = get_case(task["case"], small=task["small"])
-        # Chains and draws of a key; methods that differ begin from the same one.
-        key = jax.random.key(task["key"])
-        warm(key)
-        setting = Setting(task["small"], _seconds_of_fit(task))
-        runs = METHODS[task["method"]](key, posterior, setting)
-    except Exception as error:
-        failed = {**identity, "method": task["method"], **error_record(error)}
-        return {"runs": [failed]}
+    posterior = get_case(task["case"], small=task["small"])
+    # Chains and draws of a key; methods that differ begin from the same one.
+    key = jax.random.key(task["key"])
+    warm(key)
+    setting = Setting(task["small"], _seconds_of_fit(task))
+    runs = METHODS[task["method"]](key, posterior, setting)
     store = DrawStore(task["out"])
     records = []
     for run in runs:
@@ -59,7 +54,3 @@ def _seconds_of_fit(task: dict[str, Any]) -> float:
     wanted = {name: task[name] for name in ("case", "key", "small")}
     known = RecordStore(task["out"]).find(wanted | {"method": "fit", "status": "ok"})
     return known[-1]["seconds"] if known else 0.0
-
-
-if __name__ == "__main__":
-    serve(run_case)

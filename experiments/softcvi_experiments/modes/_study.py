@@ -8,7 +8,7 @@ import numpy as np
 from softcvi_experiments.children import Task
 from softcvi_experiments.modes._cases import CASES
 from softcvi_experiments.store import Record
-from softcvi_experiments.study import AbstractStudy
+from softcvi_experiments.study import AbstractStudy, answered, choices
 from softcvi_experiments.tables import markdown_table
 
 # Error of a weight up to which a mixture is right.
@@ -20,7 +20,7 @@ class Study(AbstractStudy):
     """What to run; the grid has one key for each entry, the others all keys.
 
     Attributes:
-        names: Groups of cases.
+        cases: Groups of cases.
         methods: Names of methods.
         keys: Runs of each case.
 
@@ -30,39 +30,32 @@ class Study(AbstractStudy):
     """
 
     name = "modes"
-    worker = "softcvi_experiments.modes._worker"
+    worker = "softcvi_experiments.modes._worker:run_case"
     identity = ("case", "entry", "key", "method")
     repeated = ("error", "timeout")
 
-    names: Sequence[str]
-    methods: Sequence[str]
-    keys: Sequence[int]
+    cases: Sequence[str] = choices(CASES)
+    methods: Sequence[str] = choices(("fit", "fit_until"), ("fit_until",))
+    keys: Sequence[int] = (0, 1, 2, 3, 4)
 
     def tasks(self) -> list[Task]:
         return [
             {"case": name, "entry": entry, "key": key, "method": method}
-            for name in self.names
+            for name in self.cases
             for method in self.methods
             for key in (self.keys[:1] if name == "two-normals" else self.keys)
             for entry in range(CASES[name][0])
         ]
 
-    def describe(self, record: Record) -> str:
-        return _line(record)
+    def outcome(self, record: Record) -> str:
+        said = "trusted" if record["trusted"] else "not trusted"
+        return (
+            f"{record['found']} of {record['parts']} parts, weights within "
+            f"{record['weight_error']:.3f}, {said}; {record['seconds']:.1f} s"
+        )
 
     def page(self, records: list[Record]) -> str:
         return study_page(records)
-
-
-def _line(record: Record) -> str:
-    head = "{case} {entry} key {key} {method}".format(**record)
-    if record["status"] != "ok":
-        return f"{head}: {record['message'].splitlines()[0]}"
-    said = "trusted" if record["trusted"] else "not trusted"
-    return (
-        f"{head}: {record['found']} of {record['parts']} parts, weights within "
-        f"{record['weight_error']:.3f}, {said}; {record['seconds']:.1f} s"
-    )
 
 
 def is_right(record: Record) -> bool:
@@ -85,7 +78,8 @@ def study_page(records: list[Record]) -> str:
     header = ["case", "parameters", "method", "runs", "all found", "weights within"]
     header += ["entropy", "ESS of weights", "trusted", "trusted and wrong", "seconds"]
     rows = []
-    measured = [r for r in records if r["status"] == "ok"]
+    measured = answered(records)
+    failed = [f"- {Study().describe(r)}" for r in records if r not in measured]
     kinds = sorted({(r["case"], r["parameters"], r["method"]) for r in measured})
     for kind in kinds:
         same = [
@@ -105,7 +99,6 @@ def study_page(records: list[Record]) -> str:
                 f"{np.median([r['seconds'] for r in same]):.0f}",
             ]
         )
-    failed = [f"- {_line(r)}" for r in records if r["status"] != "ok"]
     words = "Worst of all runs for weights, entropy and ESS; the median of seconds."
     page = ["# Many modes", words, markdown_table(header, rows)]
     return "\n\n".join([*page, *(["\n".join(failed)] if failed else [])]) + "\n"

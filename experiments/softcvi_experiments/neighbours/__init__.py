@@ -3,16 +3,15 @@
 from softcvi_experiments.neighbours._autoencoder import train
 from softcvi_experiments.neighbours._compare import compare, distance
 from softcvi_experiments.neighbours._models import Case, cases
-from softcvi_experiments.neighbours._table import IDENTITY, row, run, table
+from softcvi_experiments.neighbours._table import Study, row, table
 
 __all__ = [
-    "IDENTITY",
     "Case",
+    "Study",
     "cases",
     "compare",
     "distance",
     "row",
-    "run",
     "table",
     "train",
 ]

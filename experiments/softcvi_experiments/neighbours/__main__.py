@@ -1,13 +1,12 @@
-"""``python -m softcvi_experiments.neighbours``: run what is not on record yet."""
+"""Command of the study of NumPyro's own models.
 
-import argparse
-from pathlib import Path
+    python -m softcvi_experiments.neighbours --out results/neighbours
 
-from softcvi_experiments.neighbours import IDENTITY, run, table
+It continues where it was interrupted.
+"""
+
+from softcvi_experiments.neighbours._table import Study
+from softcvi_experiments.study import command
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("softcvi-neighbours"))
-    parser.add_argument("--steps", type=int, default=10_000)
-    told = parser.parse_args()
-    print(table(run(told.out, steps=told.steps).latest(*IDENTITY)))
+    command(Study, __doc__)

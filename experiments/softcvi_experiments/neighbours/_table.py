@@ -1,39 +1,20 @@
-"""Records of the cases, and the tables of the documentation."""
+"""The study of NumPyro's models, and the tables of the documentation."""
 
-from pathlib import Path
+import dataclasses
 
-from softcvi.sweeps import RecordStore
+from softcvi_experiments.children import Task
 from softcvi_experiments.neighbours._autoencoder import train
 from softcvi_experiments.neighbours._compare import compare
 from softcvi_experiments.neighbours._models import cases
 from softcvi_experiments.store import Record
+from softcvi_experiments.study import AbstractStudy, answered
 from softcvi_experiments.tables import markdown_table
 
-IDENTITY = ("model", "loss")
 _COLUMNS = (
     "model", "parameters", "guide", "k-hat", "verdict", "shift", "sd ratio",
     "processor s", "NUTS, processor s", "R-hat",
 )  # fmt: skip
 _LOSSES = ("SoftCVILoss", "Trace_ELBO")
-
-
-def run(out: Path, *, steps: int = 10_000, vae_steps: int = 3000) -> RecordStore:
-    """Run what is not on record yet.
-
-    Args:
-        out: Folder of the records.
-        steps: Steps of each fit.
-        vae_steps: Steps of the autoencoder.
-    """
-    store = RecordStore(out)
-    for case in cases():
-        if not store.find({"model": case.name}):
-            store.add([compare(case, steps=steps)])
-    for loss in _LOSSES:
-        if not store.find({"loss": loss}):
-            elbo = train(loss, steps=vae_steps)
-            store.add([{"loss": loss, "steps": vae_steps, "held_out_elbo": elbo}])
-    return store
 
 
 def table(records: list[Record]) -> str:
@@ -80,3 +61,50 @@ def row(facts: Record) -> list[str]:
         f"{facts['nuts_rhat']:.2f}",
     ]
     return [str(cell) for cell in cells]
+
+
+def measure(steps: int, model: str | None = None, loss: str | None = None) -> Record:
+    """Fit a model, or train the autoencoder with a loss.
+
+    Args:
+        steps: Steps of the fit.
+        model: Name of the model.
+        loss: Name of the loss.
+    """
+    if loss is not None:
+        return {"held_out_elbo": train(loss, steps=steps)}
+    [case] = [case for case in cases() if case.name == model]
+    return compare(case, steps=steps)
+
+
+@dataclasses.dataclass(frozen=True)
+class Study(AbstractStudy):
+    """All models, and the autoencoder with both losses.
+
+    Attributes:
+        steps: Steps of each fit.
+        vae_steps: Steps of the autoencoder.
+
+    Example:
+        >>> len(Study().tasks())
+        6
+    """
+
+    name = "neighbours"
+    worker = "softcvi_experiments.neighbours._table:measure"
+    identity = ("model", "loss")
+    timeout = 3600.0
+    timed = True
+
+    steps: int = 10_000
+    vae_steps: int = 3000
+
+    def tasks(self) -> list[Task]:
+        models = [{"model": case.name, "steps": self.steps} for case in cases()]
+        return [*models, *({"loss": x, "steps": self.vae_steps} for x in _LOSSES)]
+
+    def kind(self, task: Task) -> tuple:
+        return tuple(str(value) for value in self.case_of(task))
+
+    def page(self, records: list[Record]) -> str:
+        return f"# NumPyro's own models\n\n{table(answered(records))}\n"

@@ -12,7 +12,7 @@ def split_rhat(chains: Float[np.ndarray, "chains draws *shape"]) -> np.ndarray:
     """Split R-hat (Gelman et al., Bayesian Data Analysis, 3rd edition, 11.4).
 
     Args:
-        chains: Draws, one row a chain.
+        chains: Draws, one row per chain.
 
     Example:
         >>> chains = np.random.default_rng(0).normal(size=(4, 1000))
@@ -30,7 +30,7 @@ def effective_size(chains: Float[np.ndarray, "chains draws *shape"]) -> np.ndarr
     """Effective sample size over all chains, by Geyer's initial monotone sequence.
 
     Args:
-        chains: Draws, one row a chain.
+        chains: Draws, one row per chain.
 
     Example:
         >>> chains = np.random.default_rng(0).normal(size=(4, 1000))

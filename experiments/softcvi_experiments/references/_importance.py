@@ -53,7 +53,7 @@ def resample_slcp(
 ) -> WeightedDraws:
     """Draw from the SLCP posterior by importance resampling from the prior.
 
-    Memory stays at one number a prior draw: chosen draws are made again from the key
+    Memory stays at one number per prior draw: chosen draws are made again from the key
     of their chunk.
 
     Args:

@@ -1,12 +1,6 @@
 """Evaluations that simulators in plain NumPy need: ask and tell, `fit`, SMC, VBMC."""
 
-from softcvi_experiments.simulators._compare import (
-    Comparison,
-    compare,
-    page,
-    record,
-    write_page,
-)
+from softcvi_experiments.simulators._compare import Comparison, Study, compare, page
 from softcvi_experiments.simulators._methods import METHODS, Answer
 from softcvi_experiments.simulators._models import SIMULATORS, Simulator
 from softcvi_experiments.simulators._reference import moments
@@ -17,9 +11,8 @@ __all__ = [
     "Answer",
     "Comparison",
     "Simulator",
+    "Study",
     "compare",
     "moments",
     "page",
-    "record",
-    "write_page",
 ]

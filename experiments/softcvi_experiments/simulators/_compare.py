@@ -1,21 +1,21 @@
-"""Answers beside reference moments, their records and the table."""
+"""Answers beside reference moments, and the table."""
 
+import itertools
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from softcvi.sweeps import RecordStore
+from softcvi_experiments.children import Task
 from softcvi_experiments.simulators._methods import METHODS
 from softcvi_experiments.simulators._models import SIMULATORS
 from softcvi_experiments.simulators._reference import moments
+from softcvi_experiments.store import Record
+from softcvi_experiments.study import AbstractStudy, answered, choices
 from softcvi_experiments.tables import markdown_table
 
-IDENTITY = ("simulator", "method", "seed")
-PAGE = "simulators.md"
 _TRUST = {True: "yes", False: "no", None: "says nothing"}
 
 
@@ -56,6 +56,16 @@ class Comparison:
         return self.mean_off <= 0.1 and self.sd_low >= 0.9 and self.sd_high <= 1.1
 
 
+def measure(**case: Any) -> Record:
+    """The record of a comparison.
+
+    Args:
+        **case: Arguments of ``compare``.
+    """
+    made = compare(**case)
+    return {**asdict(made), "right": made.is_right}
+
+
 def compare(simulator: str, method: str, seed: int = 0) -> Comparison:
     """Run one method on one simulator and compare with the reference.
 
@@ -89,35 +99,7 @@ def compare(simulator: str, method: str, seed: int = 0) -> Comparison:
     )
 
 
-def record(
-    simulators: Iterable[str], out: Path, *, methods: Iterable[str], seeds: int = 1
-) -> Iterator[Comparison]:
-    """Compare, and record each comparison when it is made.
-
-    Args:
-        simulators: Names; what is in the records already is not made again.
-        out: Folder of the records.
-        methods: Names of methods.
-        seeds: How many seeds.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> from softcvi_experiments import simulators
-        >>> list(simulators.record([], pathlib.Path(tempfile.mkdtemp()), methods=[]))
-        []
-    """
-    records, methods = RecordStore(out), tuple(methods)
-    for simulator in simulators:
-        for method in methods:
-            for seed in range(seeds):
-                identity = {"simulator": simulator, "method": method, "seed": seed}
-                if not records.find(identity):
-                    made = compare(simulator, method, seed)
-                    records.add([{**asdict(made), "right": made.is_right}])
-                    yield made
-
-
-def page(records: list[dict[str, Any]]) -> str:
+def page(records: list[Record]) -> str:
     """A table with a row for each record.
 
     Args:
@@ -150,17 +132,39 @@ def page(records: list[dict[str, Any]]) -> str:
     return markdown_table(header, rows) + "\n"
 
 
-def write_page(folder: Path) -> Path:
-    """Write the table of a folder of records beside them.
+@dataclass(frozen=True)
+class Study(AbstractStudy):
+    """What to run.
 
-    Args:
-        folder: The folder.
+    Attributes:
+        simulators: Names of simulators.
+        methods: Names of methods.
+        seeds: Runs of each method on each simulator.
 
     Example:
-        >>> import tempfile
-        >>> write_page(Path(tempfile.mkdtemp())).name
-        'simulators.md'
+        >>> len(Study(["drug"], ["fit", "SMC"], range(3)).tasks())
+        6
     """
-    path = folder / PAGE
-    path.write_text(page(RecordStore(folder).latest(*IDENTITY)))
-    return path
+
+    name = "simulators"
+    worker = "softcvi_experiments.simulators._compare:measure"
+    identity = ("simulator", "method", "seed")
+    timeout = 3600.0
+    timed = True
+
+    simulators: Sequence[str] = choices(SIMULATORS)
+    methods: Sequence[str] = choices(METHODS)
+    seeds: Sequence[int] = (0,)
+
+    def tasks(self) -> list[Task]:
+        cases = itertools.product(self.simulators, self.methods, self.seeds)
+        return [dict(zip(self.identity, case, strict=True)) for case in cases]
+
+    def outcome(self, record: Record) -> str:
+        return (
+            "{evaluations} evaluations, means off {mean_off:.3f} sd, "
+            "{seconds:.0f} s".format(**record)
+        )
+
+    def page(self, records: list[Record]) -> str:
+        return page(answered(records))

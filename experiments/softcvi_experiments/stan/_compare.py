@@ -1,9 +1,8 @@
 """Fits of Stan programs beside long NUTS runs on the same programs."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -12,12 +11,12 @@ import softcvi
 from softcvi.sweeps import RecordStore
 from softcvi_experiments.stan._programs import target as target_of
 from softcvi_experiments.stan._reference import Reference, nuts
+from softcvi_experiments.store import Record
 
 METHODS: Mapping[str, Callable] = {
     "fit": softcvi.fit,
     "fit_until": softcvi.fit_until,
 }
-IDENTITY = ("program", "method", "seed")
 
 
 @dataclass(frozen=True)
@@ -66,14 +65,6 @@ class Comparison:
     def is_right(self) -> bool:
         """Means within 0.1 standard deviations, standard deviations within 10 %."""
         return self.mean_off <= 0.1 and self.sd_low >= 0.9 and self.sd_high <= 1.1
-
-    def __str__(self) -> str:
-        return (
-            f"{self.program:26s} {self.method:9s} d={self.dimension:<3d} means off "
-            f"{self.mean_off:.3f} sd ({self.worst}), sd ratio {self.sd_low:.2f} to "
-            f"{self.sd_high:.2f}, {'trusted' if self.trusted else 'not trusted'}, "
-            f"{self.seconds:.0f} s{'' if self.sound else ', NUTS in doubt'}"
-        )
 
 
 def compare(
@@ -161,44 +152,14 @@ def _base(name: str) -> str:
     return name.partition(".")[0].partition(":")[0]
 
 
-def record(
-    programs: Iterable[str],
-    out: Path,
-    *,
-    methods: Iterable[str] = tuple(METHODS),
-    seed: int = 0,
-) -> Iterator[Comparison | str]:
-    """Compare programs one after the other; each comparison is recorded when made.
+def measure(program: str, method: str, seed: int, references: str) -> Record:
+    """The record of a comparison.
 
     Args:
-        programs: Names; what is in the records already is not made again.
-        out: Folder of the records.
-        methods: ``fit``, ``fit_until`` or both.
-        seed: Seed of the fits and the chains.
-
-    Yields:
-        Comparisons, or the error where a fit failed, which is recorded as well.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> from softcvi_experiments import stan
-        >>> list(stan.record([], pathlib.Path(tempfile.mkdtemp())))
-        []
+        program: Name of the program.
+        method: ``fit`` or ``fit_until``.
+        seed: Seed of both.
+        references: Folder of the references.
     """
-    records, references = RecordStore(out), RecordStore(out / "references")
-    for program in programs:
-        for method in methods:
-            identity = {"program": program, "method": method, "seed": seed}
-            if records.find(identity):
-                continue
-            try:
-                made = compare(program, method, seed, references=references)
-            except Exception as error:
-                # One program that fails must not end the study.
-                words = f"{type(error).__name__}: {error}"
-                records.add([{**identity, "error": words}])
-                yield f"{program:26s} {method:9s} {words}"
-            else:
-                right = {"right": made.is_right}
-                records.add([{**asdict(made), **right}])
-                yield made
+    made = compare(program, method, seed, references=RecordStore(references))
+    return {**asdict(made), "right": made.is_right}

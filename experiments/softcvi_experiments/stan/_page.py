@@ -1,13 +1,17 @@
-"""The table of the comparison, from its records."""
+"""The study of Stan programs, and the table of its records."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from softcvi.sweeps import RecordStore
-from softcvi_experiments.stan._compare import IDENTITY, METHODS
+from softcvi_experiments.children import Task, environment
+from softcvi_experiments.stan._compare import METHODS
+from softcvi_experiments.stan._programs import names
 from softcvi_experiments.store import Record
+from softcvi_experiments.study import AbstractStudy, choices
 from softcvi_experiments.tables import markdown_table
 
-PAGE = "stan.md"
 _COLUMNS = ("means off (sd)", "ratio of sds", "trusted", "seconds")
 
 
@@ -57,7 +61,7 @@ def _sentence(method: str, records: list[Record]) -> str:
 def _cells(record: Record | None) -> list[str]:
     if record is None:
         return ["-"] * len(_COLUMNS)
-    if "error" in record:
+    if "mean_off" not in record:
         return ["failed", "-", "-", "-"]
     return [
         f"{record['mean_off']:.3f}",
@@ -67,17 +71,53 @@ def _cells(record: Record | None) -> list[str]:
     ]
 
 
-def write_page(folder: Path) -> Path:
-    """Write the table of a folder of records beside them.
+@dataclass(frozen=True)
+class Study(AbstractStudy):
+    """What to run; one program after the other, each by all methods.
 
-    Args:
-        folder: The folder.
+    Attributes:
+        programs: Names of programs.
+        methods: ``fit``, ``fit_until`` or both.
+        seed: Seed of the fits and the chains.
 
     Example:
-        >>> import tempfile
-        >>> write_page(Path(tempfile.mkdtemp())).name
-        'stan.md'
+        >>> [task["method"] for task in Study(["garch11"]).tasks()]
+        ['fit', 'fit_until']
     """
-    path = folder / PAGE
-    path.write_text(page(RecordStore(folder).latest(*IDENTITY)))
-    return path
+
+    name = "stan"
+    worker = "softcvi_experiments.stan._compare:measure"
+    identity = ("program", "method", "seed")
+    timeout = 7200.0
+    timed = True
+
+    programs: Sequence[str] = choices(names())
+    methods: Sequence[str] = choices(METHODS)
+    seed: int = 0
+
+    def tasks(self) -> list[Task]:
+        return [
+            {"program": program, "method": method, "seed": self.seed}
+            for program in self.programs
+            for method in self.methods
+        ]
+
+    def groups(self, tasks: list[Task], out: Path) -> list[list[Task]]:
+        folder = str(out / "references")
+        return super().groups([{**t, "references": folder} for t in tasks], out)
+
+    def environment(self, out: Path) -> dict[str, str]:
+        return environment(x64=True)
+
+    def records_of(self, task: Task, result: dict[str, Any]) -> list[Record]:
+        return [{k: v for k, v in result.items() if k != "references"}]
+
+    def outcome(self, record: Record) -> str:
+        off, spread, trusted, seconds = _cells(record)
+        return (
+            f"means off {off} sd ({record['worst']}), sd ratio {spread}, trusted: "
+            f"{trusted}, {seconds} s{'' if record['sound'] else ', NUTS in doubt'}"
+        )
+
+    def page(self, records: list[Record]) -> str:
+        return page(records)

@@ -21,28 +21,8 @@ beside the packages of softcvi; ``--methods nuts`` needs NumPyro, ``pathfinder``
 BlackJAX.
 """
 
-import argparse
-
-from softcvi_experiments.study import command, numbers
-from softcvi_experiments.verdict._families import SPLITS
-from softcvi_experiments.verdict._methods import METHODS
+from softcvi_experiments.study import command
 from softcvi_experiments.verdict._study import Study
 
-
-def _options(add) -> None:
-    add("--split", choices=list(SPLITS), default="development")
-    add("--methods", nargs="+", choices=list(METHODS), default=["fit", "fit_until"])
-    add("--families", nargs="+", help="only these families of the split")
-    add("--seeds", type=numbers, default=(0, 1), help="posteriors of each family")
-    add("--keys", type=numbers, default=(0,), help="runs on each posterior")
-    add("--x64", action="store_true", help="compute in double precision")
-
-
-def _study(told: argparse.Namespace) -> Study:
-    return Study(
-        told.split, told.methods, told.seeds, told.keys, told.families, told.x64
-    )
-
-
 if __name__ == "__main__":
-    command(Study, __doc__, _options, _study)
+    command(Study, __doc__)

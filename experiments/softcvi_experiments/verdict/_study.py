@@ -6,8 +6,9 @@ from pathlib import Path
 
 from softcvi_experiments.children import Task, environment
 from softcvi_experiments.store import Record
-from softcvi_experiments.study import AbstractStudy
-from softcvi_experiments.verdict._families import families
+from softcvi_experiments.study import AbstractStudy, choices
+from softcvi_experiments.verdict._families import SPLITS, families
+from softcvi_experiments.verdict._methods import METHODS
 from softcvi_experiments.verdict._table import study_page
 
 
@@ -20,7 +21,7 @@ class Study(AbstractStudy):
         methods: Names of methods.
         seeds: Posteriors of each family.
         keys: Runs on each posterior.
-        names: Families; all of the split if None.
+        families: Names of families; all of the split if None.
         x64: Whether JAX computes in double precision.
 
     Example:
@@ -29,14 +30,14 @@ class Study(AbstractStudy):
     """
 
     name = "verdict"
-    worker = "softcvi_experiments.verdict._worker"
+    worker = "softcvi_experiments.verdict._worker:run_case"
     identity = ("family", "seed", "key", "method", "x64")
 
-    split: str
-    methods: Sequence[str]
-    seeds: Sequence[int]
-    keys: Sequence[int]
-    names: Sequence[str] | None = None
+    split: str = choices(SPLITS, "development")
+    methods: Sequence[str] = choices(METHODS, ("fit", "fit_until"))
+    seeds: Sequence[int] = (0, 1)
+    keys: Sequence[int] = (0,)
+    families: Sequence[str] | None = None
     x64: bool = False
 
     def tasks(self) -> list[Task]:
@@ -44,9 +45,9 @@ class Study(AbstractStudy):
         chosen = [
             family.name
             for family in families(self.split)
-            if self.names is None or family.name in self.names
+            if self.families is None or family.name in self.families
         ]
-        unknown = set(self.names or ()) - set(chosen)
+        unknown = set(self.families or ()) - set(chosen)
         if unknown:
             raise ValueError(f"families: no {sorted(unknown)} in {self.split}.")
         return [
@@ -70,14 +71,11 @@ class Study(AbstractStudy):
     def environment(self, out: Path) -> dict[str, str]:
         return environment(threads=1, cache=out / "cache", x64=self.x64)
 
-    def describe(self, record: Record) -> str:
-        head = "{family} {seed} key {key} {method}".format(**record)
-        if record["status"] != "ok":
-            return f"{head}: {record['status']}, {record['message'].splitlines()[0]}"
+    def outcome(self, record: Record) -> str:
         said = "trusted" if record["trusted"] else "not trusted"
         right = "right" if record["right"] else "WRONG"
         return (
-            f"{head}: {right}, {said}; centre {record['centre_error']:.2f} sd off, "
+            f"{right}, {said}; centre {record['centre_error']:.2f} sd off, "
             f"spread {record['spread_ratio']:.2f} times; {record['seconds']:.1f} s"
         )
 

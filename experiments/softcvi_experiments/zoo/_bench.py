@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from softcvi.sweeps import RecordStore
-from softcvi_experiments.children import Task, environment
+from softcvi_experiments.children import Task
 from softcvi_experiments.store import Record
 from softcvi_experiments.study import AbstractStudy, run_study
 from softcvi_experiments.zoo._case import METHODS, blank_record
@@ -72,9 +72,10 @@ class _Zoo(AbstractStudy):
     """Each model and method with all its seeds in a process of its own."""
 
     name = "zoo"
-    worker = "softcvi_experiments.zoo._case"
+    worker = "softcvi_experiments.zoo._case:answer"
     identity = IDENTITY
     fresh = True
+    timed = True
     repeated = ("error", "timeout")
 
     models: Iterable[str] | None
@@ -94,16 +95,18 @@ class _Zoo(AbstractStudy):
         same = itertools.groupby(tasks, lambda task: (task["model"], task["method"]))
         return [list(group) for _, group in same]
 
-    def environment(self, out: Path) -> dict[str, str]:
-        # Compilation is part of what a user waits for, so no cache may hide it.
-        return environment()
-
     def records_of(self, task: Task, result: dict[str, Any]) -> list[Record]:
         blank = blank_record(*self.case_of(task))
         return [blank | {k: v for k, v in result.items() if k != "first"}]
 
-    def describe(self, record: Record) -> str:
-        return describe(record)
+    def outcome(self, record: Record) -> str:
+        trusted = {True: "trusted", False: "not trusted", None: "no verdict"}
+        return (
+            f"mean error {record['mean_error']:.2f} sd at "
+            f"{record['mean_error_at']}, sd ratio {record['sd_ratio_min']:.2f} to "
+            f"{record['sd_ratio_max']:.2f}, {trusted[record['trusted']]}, "
+            f"{record['seconds']:.1f} s"
+        )
 
     def page(self, records: list[Record]) -> str:
         return zoo_page(records)
@@ -113,23 +116,3 @@ class _Zoo(AbstractStudy):
         if records:
             draw_picture(records, store.folder / "zoo.png")
         return records
-
-
-def describe(record: dict) -> str:
-    """A record in one line.
-
-    Example:
-        >>> describe({"model": "banana", "method": "fit", "seed": 0,
-        ...           "status": "error", "message": "no answer within 9 s"})
-        'banana fit seed 0: ERROR no answer within 9 s'
-    """
-    head = f"{record['model']} {record['method']} seed {record['seed']}"
-    if record["status"] != "ok":
-        return f"{head}: ERROR {record['message'].splitlines()[0]}"
-    trusted = {True: "trusted", False: "not trusted", None: "no verdict"}
-    return (
-        f"{head}: mean error {record['mean_error']:.2f} sd at "
-        f"{record['mean_error_at']}, sd ratio {record['sd_ratio_min']:.2f} to "
-        f"{record['sd_ratio_max']:.2f}, {trusted[record['trusted']]}, "
-        f"{record['seconds']:.1f} s"
-    )

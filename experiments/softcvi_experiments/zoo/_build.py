@@ -9,8 +9,8 @@ import numpy as np
 from softcvi_experiments.children import (
     ChildError,
     environment,
+    failed_record,
     run_tasks,
-    serve,
 )
 from softcvi_experiments.zoo._model import ZooModel
 from softcvi_experiments.zoo._reference import FOLDER, QUANTILES, Reference
@@ -103,18 +103,20 @@ def build_reference(model: ZooModel, seed: int = 0, effort: float = 1.0) -> Refe
     )
 
 
-def build_and_save(name: str, folder: Path, seed: int, effort: float) -> str:
+def build_and_save(name: str, folder: str, seed: int, effort: float) -> dict[str, str]:
     """Make, check and store one reference; returns a line that says how it went."""
     reference = build_reference(get(name), seed, effort)
     rhat, ess = reference.worst
     good = rhat < MAX_RHAT and ess > MIN_ESS
     # A reference that misses the bar is kept aside, never where it could be used.
-    folder.mkdir(parents=True, exist_ok=True)
-    reference.save(folder / (f"{name}.npz" if good else f"{name}.rejected.npz"))
-    return (
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    reference.save(place / (f"{name}.npz" if good else f"{name}.rejected.npz"))
+    line = (
         f"{name}: {'stored' if good else 'REJECTED'}, R-hat {rhat:.4f}, bulk ESS "
         f"{ess:.0f}, {reference.provenance['seconds']} s"
     )
+    return {"line": line}
 
 
 def build_references(
@@ -151,7 +153,7 @@ def build_references(
         {"name": n, "folder": str(target), "seed": seed, "effort": effort} for n in todo
     ]
     results = run_tasks(
-        "softcvi_experiments.zoo._build",
+        "softcvi_experiments.zoo._build:build_and_save",
         [[task] for task in tasks],
         jobs=processes,
         timeout=_TIMEOUT,
@@ -161,17 +163,8 @@ def build_references(
     lines = []
     for task, result in results:
         if isinstance(result, ChildError):
-            lines.append(f"{task['name']}: FAILED, {result}")
-        else:
-            lines.append(result["line"])
+            result = failed_record(task, result)
+        failed = f"{task['name']}: FAILED, {result.get('message')}"
+        lines.append(result.get("line", failed))
         print(lines[-1], flush=True)
     return lines
-
-
-def _answer(task: dict) -> dict:
-    task = {**task, "folder": Path(task["folder"])}
-    return {"line": build_and_save(**task)}
-
-
-if __name__ == "__main__":
-    serve(_answer)

@@ -8,7 +8,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from softcvi_experiments.children import error_record, serve
+from softcvi_experiments.children import error_record
 from softcvi_experiments.zoo._model import ZooModel
 from softcvi_experiments.zoo._outcome import Outcome
 from softcvi_experiments.zoo._reference import Reference, load_reference
@@ -117,11 +117,7 @@ def run_case(
     return record
 
 
-def _answer(task: dict) -> dict:
+def answer(model: str, method: str, seed: int, first: bool) -> dict:
     """A task of the bench; later seeds find their programs compiled."""
-    record = run_case(task["model"], task["method"], task["seed"])
-    return record | {"compiled_before": not task["first"]}
-
-
-if __name__ == "__main__":
-    serve(_answer)
+    record = run_case(model, method, seed)
+    return record | {"compiled_before": not first}

@@ -36,7 +36,7 @@ def _fit(model: ZooModel, seed: int, starts: int) -> Outcome:
         khat=lambda: float(posterior.importance(weight_key, NUM_DRAWS).khat),
         trusted=result.verdict.trusted,
         verdict=str(result.verdict),
-        details=_details(result),
+        details=_details(result) | {"by_chains": result.chains is not None},
     )
 
 
