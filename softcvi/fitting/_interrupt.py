@@ -1,7 +1,6 @@
 """What ends a compiled loop early: Ctrl-C, time limits, and errors of the model."""
 
 import contextlib
-import queue
 import signal
 import threading
 import time
@@ -100,28 +99,30 @@ def wait_for(work: Callable[[], T], patience: Patience) -> T:
         >>> wait_for(lambda: 1 + 1, Patience(lambda: None))
         2
     """
-    answers: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
+    answers: list[tuple[Any, BaseException | None]] = []
     settings = _thread_settings()
+    # Not a queue: a signal in the last moment of ``SimpleQueue.get(timeout=...)`` makes
+    # it wait without end (CPython 3.11).
+    is_done = threading.Event()
 
     def do() -> None:
         try:
             with contextlib.ExitStack() as stack:
                 for setting in settings:
                     stack.enter_context(setting())
-                answers.put((work(), None))
+                answers.append((work(), None))
         except BaseException as error:
-            answers.put((None, error))
+            answers.append((None, error))
+        finally:
+            is_done.set()
 
     threading.Thread(target=do, daemon=True, name="softcvi-fit").start()
-    while True:
-        try:
-            answer, error = answers.get(timeout=_POLL_SECONDS)
-        except queue.Empty:
-            patience.check()
-            continue
-        if error is not None:
-            raise error
-        return answer
+    while not is_done.wait(_POLL_SECONDS):
+        patience.check()
+    answer, error = answers[0]
+    if error is not None:
+        raise error
+    return answer
 
 
 def _thread_settings() -> list[Callable[[], contextlib.AbstractContextManager]]:

@@ -12,7 +12,8 @@ import pytest
 
 import softcvi
 from softcvi import fitting
-from softcvi.fitting import _drive
+from softcvi.fitting import _drive, _interrupt
+from softcvi.fitting._interrupt import Abandoned, Patience, wait_for
 
 
 @pytest.mark.slow
@@ -43,8 +44,8 @@ def hanging():
         if len(calls) == 41:
             for press in presses:
                 press_ctrl_c(press)
-        if len(calls) > 40:
-            let_go.wait(120)
+        if len(calls) > 40 and not let_go.wait(120):
+            let_go.set()  # a test that fails waits once, not at every step
         return np.asarray(-0.5 * np.sum((np.asarray(x) - 1.0) ** 2, -1), np.float32)
 
     def log_prob(x):
@@ -90,6 +91,17 @@ def test_one_ctrl_c_is_noticed_while_the_model_hangs(hanging):
     assert result.status == "interrupted"
     assert "Ctrl-C" in result.message
     assert result.steps > 0
+
+
+def test_a_signal_handled_after_the_end_of_a_poll_does_not_prolong_the_wait():
+    poll = _interrupt._POLL_SECONDS
+    before = signal.signal(signal.SIGALRM, lambda *_: time.sleep(2 * poll))
+    signal.setitimer(signal.ITIMER_REAL, 2.5 * poll)
+    try:
+        with pytest.raises(Abandoned, match="told to"):
+            wait_for(lambda: time.sleep(20), Patience(lambda: "told to"))
+    finally:
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_a_second_ctrl_c_ends_at_once(hanging):
