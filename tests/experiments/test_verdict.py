@@ -8,7 +8,7 @@ import pytest
 from softcvi_experiments import study as driver
 from softcvi_experiments import verdict
 from softcvi_experiments.children import ChildError, run_tasks
-from softcvi_experiments.verdict import _mixtures
+from softcvi_experiments.verdict import _families, _mixtures
 from softcvi_experiments.verdict._quadrature import grid_moments, importance_moments
 from softcvi_experiments.verdict._table import rates, study_page
 
@@ -45,6 +45,13 @@ def test_splits_are_disjoint_and_large_enough():
     assert not development & held_out
     # Ten seeds of each give more than the 300 posteriors that are asked for.
     assert 10 * len(held_out) >= 300
+    # So do eight of the fourth set.
+    assert 8 * len(verdict.families("held-out-fourth")) >= 300
+
+
+def test_no_name_is_in_two_splits():
+    sizes = [len(makers) for makers in _families.SPLITS.values()]
+    assert sum(sizes) == len(verdict.families())
 
 
 def _hamiltonian_draws(posterior, draws=2000):
@@ -103,12 +110,26 @@ _NOT_ON_A_GRID = {"islands", "variances", "scaled-shares", "outliers"} | {
     "gaussian-process",
     "seasonal",
 }
+# Those of the fourth set that have two parameters for some seed, and moments.
+_FOURTH_ON_A_GRID = {
+    "truncated-sample",
+    "recapture",
+    "abundance",
+    "hidden-markov",
+    "prior-conflict",
+    "opinions",
+    "hidden-bits",
+    "bullseye",
+    "squares",
+    "phase-ramp",
+}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "family",
-    [f for f in verdict.families("held-out") if f.name not in _NOT_ON_A_GRID],
+    [f for f in verdict.families("held-out") if f.name not in _NOT_ON_A_GRID]
+    + [f for f in verdict.families("held-out-fourth") if f.name in _FOURTH_ON_A_GRID],
     ids=lambda f: f.name,
 )
 def test_held_out_densities_have_the_moments_they_state(family):

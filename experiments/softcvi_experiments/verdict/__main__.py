@@ -15,6 +15,11 @@ The third set of families, on two cores::
     python -m softcvi_experiments.verdict --split held-out-third --seeds 0-1 \
         --methods fit fit_until --jobs 1 --out results/verdict-third
 
+The fourth set, whose families were written without a look at the search::
+
+    python -m softcvi_experiments.verdict --split held-out-fourth --seeds 0-7 \
+        --methods fit --jobs 1 --out results/verdict-fourth
+
 Without Git, name the commit in ``SOFTCVI_COMMIT``. The command continues where it was
 interrupted; ``--limit`` stops it after so many seconds. It needs JAX, NumPy and SciPy
 beside the packages of softcvi; ``--methods nuts`` needs NumPyro, ``pathfinder``
