@@ -75,6 +75,20 @@ def rarely_run(function: Callable, effort: int = 1) -> Callable:
     return call
 
 
+def by_effort(function: Callable) -> tuple[Callable, Callable]:
+    """A function that is compiled without effort, and the same with some.
+
+    Args:
+        function: A function of pytrees.
+
+    Example:
+        >>> at_once, quickly = by_effort(lambda x: x + 1)
+        >>> at_once(1), quickly(1)
+        (2, 2)
+    """
+    return rarely_run(function, effort=0), rarely_run(function, effort=1)
+
+
 # By default the host launches every step of a loop and asks whether there is another,
 # which takes longer than the step where the step is small. As one graph the whole loop
 # is launched at once.

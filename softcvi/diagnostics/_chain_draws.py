@@ -18,7 +18,7 @@ from softcvi.diagnostics._hamiltonian import (
     Chains,
     Geometry,
     Pace,
-    advance,
+    advance_by_effort,
     factor_of,
     spread_by,
     started,
@@ -152,7 +152,8 @@ def chains_from(
         )
         pace = Pace.of(max(longest // 3, 1), longest, acceptance)
         numbers = np.int32(transitions), np.int32(is_new), pace
-        return advance(host_fold_in(key, num_calls), state, geometry, target, *numbers)
+        call_key = host_fold_in(key, num_calls)
+        return advance_by_effort[1](call_key, state, geometry, target, *numbers)
 
     def kept(state, count: int, every: int):
         snapshots, divergences = [], 0

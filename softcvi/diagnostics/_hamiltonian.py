@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from softcvi._compile import rarely_run
+from softcvi._compile import by_effort, rarely_run
 from softcvi.guides import AbstractGuide
 from softcvi.targets import AbstractTarget
 
@@ -182,7 +182,6 @@ def num_full(transitions: int) -> int:
     return max(transitions - -(-transitions // EVERY), 1)
 
 
-@rarely_run
 def advance(
     key: PRNGKeyArray,
     chains: Chains,
@@ -264,3 +263,7 @@ def advance(
         jnp.zeros_like(chains.acceptance), jnp.zeros_like(chains.divergences),
     )  # fmt: skip
     return jax.lax.fori_loop(0, transitions + is_new, transition, fresh)
+
+
+# For chains of a few transitions, and for those that go on.
+advance_by_effort = by_effort(advance)

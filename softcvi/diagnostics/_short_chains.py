@@ -19,7 +19,7 @@ from softcvi.diagnostics._hamiltonian import (
     Chains,
     Geometry,
     Pace,
-    advance,
+    advance_by_effort,
     factor_of,
     num_full,
     spread_by,
@@ -27,7 +27,7 @@ from softcvi.diagnostics._hamiltonian import (
 )
 from softcvi.posterior import ImportanceSample, Posterior
 from softcvi.targets import Structure
-from softcvi.targets._cost import affordable
+from softcvi.targets._cost import affordable, effort_of
 from softcvi.targets._numpy_random import numpy_generator
 
 # A memory that is nearly complete says nothing about where the chains would end.
@@ -219,6 +219,7 @@ def short_chains(
     # The key itself may have made the draws.
     keys = [host_fold_in(key, i + 1) for i in range(2 + len(measured))]
     pace = Pace.of(LEAPFROG, LEAPFROG)
+    advance = advance_by_effort[effort_of(target)]
     state = advance(keys[0], state, geometry, target, none, one, pace)
     begun_at = np.asarray(state.log_p, np.float64)[: len(pick)]
     state = advance(keys[1], state, geometry, target, np.int32(settling), none, pace)

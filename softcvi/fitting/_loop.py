@@ -12,7 +12,7 @@ import paramax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree, Shaped
 
-from softcvi._compile import fused, loop_in_rows, on_device, rarely_run
+from softcvi._compile import by_effort, fused, loop_in_rows, on_device, rarely_run
 from softcvi.fitting._devices import Devices
 from softcvi.fitting._optimizer import AbstractOptimizer
 from softcvi.guides import AbstractGuide
@@ -261,7 +261,7 @@ def _advance_one(state: LoopState, start: Array, stop: Array, run: Run) -> LoopS
 
 # For a single fit; and for one that takes less time than better code to compile.
 advance_one = on_device(_advance_one)
-advance_briefly = rarely_run(_advance_one)
+advance_by_effort = by_effort(_advance_one)
 
 
 @on_device

@@ -20,7 +20,7 @@ from softcvi.fitting._loop import (
     Batch,
     LoopState,
     Run,
-    advance_briefly,
+    advance_by_effort,
     advance_many,
     advance_one,
     prepare,
@@ -32,7 +32,7 @@ from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective, with_model_parameters
 from softcvi.posterior import Posterior
 from softcvi.targets import AbstractTarget
-from softcvi.targets._cost import affordable
+from softcvi.targets._cost import affordable, effort_of
 
 _DEGENERATE_LABELS = 1.15
 # A fit with fewer usable steps than this share has failed.
@@ -159,7 +159,7 @@ def advance_for(
         return advance_one
     each = objective.num_evaluations
     most = affordable(target, _LITTLE_WORK, fewest=0, most=steps, each=each)
-    return advance_briefly if most == steps else advance_one
+    return advance_by_effort[effort_of(target)] if most == steps else advance_one
 
 
 def _prepare(program: Callable, first: LoopState, run: Run) -> None:

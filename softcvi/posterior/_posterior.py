@@ -13,7 +13,7 @@ import paramax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Int, PRNGKeyArray, PyTree, Shaped
 
-from softcvi._compile import host_array, rarely_run
+from softcvi._compile import by_effort, host_array, rarely_run
 from softcvi.guides import AbstractGuide
 from softcvi.posterior import _storage
 from softcvi.posterior._importance import (
@@ -23,6 +23,7 @@ from softcvi.posterior._importance import (
     resample_index,
 )
 from softcvi.targets import AbstractSpace, AbstractTarget, Structure
+from softcvi.targets._cost import effort_of
 from softcvi.targets._numpy_random import numpy_generator
 
 
@@ -115,8 +116,9 @@ class Posterior:
         """
         target = self._needs_target("importance weights")
         first = 0 if begun is None else len(begun.log_q)
+        weigh = _weigh_by_effort[effort_of(target)]
         pieces: Iterator = (
-            _weigh(self.guide, target, key, piece)
+            weigh(self.guide, target, key, piece)
             for piece in self._pieces(np.arange(first, n), target.particles_at_once)
         )
         if begun is not None:
@@ -224,7 +226,6 @@ def _log_prob(guide, space, values, condition):
     return jax.vmap(one)(values)
 
 
-@rarely_run
 def _weigh(guide, target, key, piece):
     guide = paramax.unwrap(guide)
 
@@ -235,6 +236,9 @@ def _weigh(guide, target, key, piece):
         return draw, u, target.log_density(u) - log_det, log_q - log_det
 
     return jax.vmap(one)(_keys(key, piece))
+
+
+_weigh_by_effort = by_effort(_weigh)
 
 
 def _described(target, guide, x):

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from softcvi._compile import as_array, rarely_run, rehearse
+from softcvi._compile import as_array, by_effort, rarely_run, rehearse
 from softcvi.starts._budget import path_cost
 from softcvi.starts._double import Density
 from softcvi.starts._modes import Ends
@@ -45,7 +45,7 @@ def climb(
         starts: Where to begin.
         count: What each path counts for.
     """
-    ascend = _ascend if _is_little_work(density, len(starts)) else _ascend_costly
+    ascend = _ascend[0 if _is_little_work(density, len(starts)) else 1]
     found = ascend(as_array(starts, density.dtype), density)
     ends, is_usable = _usable(found, count)
     return ends, starts[~is_usable]
@@ -121,8 +121,7 @@ def _newton_paths(starts: Float[Array, "b d"], density: Density) -> LocalNormal:
     return newton_paths(density, starts)
 
 
-_ascend = rarely_run(_newton_paths, effort=0)
-_ascend_costly = rarely_run(_newton_paths, effort=1)
+_ascend = by_effort(_newton_paths)
 
 
 @functools.partial(rarely_run, effort=0)
