@@ -14,7 +14,7 @@ _OVERHEAD = 10
 # A call of the host, as all densities of Stan are: a tenth of a millisecond, at the
 # rate of what a processor does one after the other.
 _CALLBACK = 100_000
-# Above these, code that was compiled without effort may take longer than that saves: ten
+# Above these, code that was compiled without effort may take longer than that saves:
 # models of the zoo with 3,400 to 8,900 operations took 8 % less to 31 % more CPU time.
 _NEXT_TO_NOTHING = 2_000
 _FEW_PARAMETERS = 20
