@@ -3,13 +3,22 @@
 import equinox as eqx
 
 from softcvi.diagnostics._evidence import Evidence
-from softcvi.diagnostics._find import Finding, Severity, find, has_even_weights
+from softcvi.diagnostics._find import Finding, Kind, Severity, find, has_even_weights
 from softcvi.diagnostics._words import advice, reasons
 
 _LEVELS = {
     Severity.NOTE: "trusted",
     Severity.CAUTION: "caution",
     Severity.BAD: "not trusted",
+}
+
+
+# Properties of the model, which are the same for every answer.
+_OF_THE_MODEL = {
+    Kind.PRECISION,
+    Kind.IMPROPER,
+    Kind.MODEL_WARNING,
+    Kind.DISCRETE_UNCHECKED,
 }
 
 
@@ -37,6 +46,12 @@ class Verdict(eqx.Module):
     def trusted(self) -> bool:
         """Whether nothing speaks against the answer."""
         return self.level == "trusted"
+
+    @property
+    def is_about_model(self) -> bool:
+        """Whether only the model speaks against the answer: no other guide helps."""
+        against = [f.kind for f in self.findings if f.severity > Severity.NOTE]
+        return bool(against) and _OF_THE_MODEL.issuperset(against)
 
     @property
     def khat(self) -> float:

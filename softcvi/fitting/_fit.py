@@ -167,7 +167,7 @@ def _interrupted(result: FitResult, when: str) -> FitResult:
 
 
 def _first_trusted(key: PRNGKeyArray, beginning: Beginning, plan: Plan) -> FitResult:
-    """Train one guide after the other until one is trusted, or take the best."""
+    """Train one guide after the other until none could be trusted more."""
     results: list[FitResult] = []
     words: list[str] = []
     for i, candidate in enumerate(beginning.candidates):
@@ -212,7 +212,7 @@ def _first_trusted(key: PRNGKeyArray, beginning: Beginning, plan: Plan) -> FitRe
         if result.status == "interrupted" or is_last:
             break
         try:
-            if result.verdict.trusted:
+            if result.verdict.trusted or result.verdict.is_about_model:
                 break
         except KeyboardInterrupt:
             results[-1] = _interrupted(result, "before its verdict")

@@ -132,7 +132,8 @@ def _try_all(rungs: tuple[AbstractRung, ...], state: LadderState) -> None:
             if attempt.answer is not None and state.target.model_parameters():
                 # Later rungs build on the model parameters that this one has trained.
                 state.target = attempt.answer.posterior.target or state.target
-            if attempt.accepted or attempt.interrupted:
+            is_about_model = bool(attempt.verdict and attempt.verdict.is_about_model)
+            if attempt.accepted or attempt.interrupted or is_about_model:
                 return
             rung = None if attempt.answer is None else rung.further(attempt)
 

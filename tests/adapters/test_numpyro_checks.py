@@ -31,6 +31,18 @@ def test_a_column_of_data_against_a_row_of_means_speaks_against_the_answer():
     assert from_numpyro(line, X, Y).model_warnings == ()
 
 
+def test_nothing_more_is_tried_where_only_the_model_is_to_blame():
+    with pytest.warns(UserWarning, match="broadcast"):
+        target = from_numpyro(line, X, Y[:, None])
+    key = jax.random.key(0)
+    result = softcvi.fit(key, target, steps=500, progress=False)
+    assert result.verdict.is_about_model
+    assert "tried" not in result.choices
+    answer = softcvi.fit_until(key, target, steps=500, progress=False)
+    assert len(answer.attempts) == 1
+    assert not answer.trusted
+
+
 def test_numpyros_warning_of_a_missing_plate_reaches_the_user():
     def model(y):
         with numpyro.plate("columns", 3):
