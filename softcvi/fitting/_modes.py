@@ -35,12 +35,9 @@ def fit_from_starts(
     is_auto = isinstance(start, Explore)
     if not (is_auto or isinstance(start, NoStart)):
         guide = placed(key, target, guide, start, objective).candidates[0].make()
-    keys = jax.random.split(key, starts)
-    parts = jax.vmap(lambda key: jax.random.split(key, 4))(keys)
     batch = Batch(starts, guide=False, target=False)
     results = begin_and_train(
-        parts[:, 0],
-        parts[:, 3],
+        jax.random.split(key, starts),
         target,
         guide,
         batch,
