@@ -9,9 +9,13 @@ from jaxtyping import Float, PRNGKeyArray
 
 from softcvi.diagnostics import BroadMoments
 from softcvi.starts._base import Moments, SearchEvidence
-from softcvi.starts._boxes import boxes_around
-from softcvi.starts._budget import Budget
-from softcvi.starts._climb import climb, climb_terms, heights_between, prepare_climbs
+from softcvi.starts._climb import (
+    Budget,
+    climb,
+    climb_terms,
+    heights_between,
+    prepare_climbs,
+)
 from softcvi.starts._double import Density
 from softcvi.starts._importance import Fitted, adapt, share_on_normal, worth_keeping
 from softcvi.starts._launch import (
@@ -30,18 +34,18 @@ from softcvi.starts._look import (
     smallest_feature,
     suspects_on_rays,
 )
-from softcvi.starts._meet import inner_starts
-from softcvi.starts._missed import missing_mass
 from softcvi.starts._modes import (
     GAP,
     Ends,
     distinct_ends,
     join_by_lines,
     join_by_ridges,
+    missing_mass,
     thinned,
 )
+from softcvi.starts._program_parts import inner_starts
 from softcvi.starts._ridges import ridge_cost
-from softcvi.starts._support import within_support, without_noise
+from softcvi.starts._support import boxes_around, within_support, without_noise
 from softcvi.starts._tempered import Evaluator, temper
 from softcvi.targets._cost import cost_of
 from softcvi.targets._numpy_random import numpy_generator
