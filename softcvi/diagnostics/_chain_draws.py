@@ -131,7 +131,7 @@ def chains_from(
     target = posterior.target
     assert target is not None  # the caller has asked
     dtype = jnp.result_type(*target.structure.dtypes)
-    vectors = vectors_of(sample.particles, target.structure)
+    vectors = vectors_of(sample)
     size = vectors.shape[1]
     usable = np.flatnonzero(np.isfinite(sample.log_p))
     rng = numpy_generator(key)

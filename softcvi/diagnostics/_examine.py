@@ -70,7 +70,7 @@ def examine(
     if not target.structure.is_continuous or not np.isfinite(sample.log_p).any():
         return evidence
     keys = host_split(key, 3)
-    vectors = vectors_of(sample.particles, target.structure)[:_FEW]
+    vectors = vectors_of(sample)[:_FEW]
     return Evidence(
         has_gradient=target.has_gradient,
         dimension=size,

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import paramax
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from softcvi._compile import as_array, host_fold_in, rarely_run
 from softcvi.diagnostics._clusters import clusters, factor_within
@@ -26,7 +26,6 @@ from softcvi.diagnostics._hamiltonian import (
     started,
 )
 from softcvi.posterior import ImportanceSample, Posterior
-from softcvi.targets import Structure
 from softcvi.targets._cost import affordable
 from softcvi.targets._numpy_random import numpy_generator
 
@@ -139,8 +138,8 @@ class _Answer:
     limit: np.ndarray
 
     @classmethod
-    def of(cls, sample: ImportanceSample, structure: Structure) -> "_Answer":
-        vectors = vectors_of(sample.particles, structure)
+    def of(cls, sample: ImportanceSample) -> "_Answer":
+        vectors = vectors_of(sample)
         shares = shares_of(sample)
         mean = shares @ vectors
         sd = np.sqrt(shares @ (vectors - mean) ** 2)
@@ -186,7 +185,7 @@ def short_chains(
         )
     if sample is None or sample.particles is None:
         sample = posterior.importance(key, _PROPOSALS)
-    answer = _Answer.of(sample, target.structure)
+    answer = _Answer.of(sample)
     size = answer.mean.size
     if size > MANY:
         chains = min(chains, CHAINS_OF_MANY)
@@ -244,14 +243,13 @@ def shares_of(sample: ImportanceSample) -> np.ndarray:
     return shares / shares.sum()
 
 
-def vectors_of(particles: PyTree, structure: Structure) -> np.ndarray:
-    """Stacked particles as the rows of a matrix, in the structure's order.
+def vectors_of(sample: ImportanceSample) -> Float[np.ndarray, "n d"]:
+    """Draws in the fitting space, one per row.
 
     Args:
-        particles: Particles with a leading axis.
-        structure: Of one particle.
+        sample: Weighted draws.
     """
-    leaves = map(np.asarray, structure.treedef.flatten_up_to(particles))
+    leaves = map(np.asarray, jax.tree_util.tree_leaves(sample.particles))
     rows = [leaf.reshape(len(leaf), -1) for leaf in leaves]
     return np.concatenate(rows, axis=1).astype(np.float64)
 

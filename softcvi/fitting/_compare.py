@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-import jax
 import numpy as np
 from jaxtyping import Float
 
+from softcvi.diagnostics._short_chains import vectors_of
 from softcvi.posterior import ImportanceSample
 from softcvi.starts import Moments
 
@@ -89,7 +89,7 @@ def missed_mass(modes: tuple[Moments, ...], sample: ImportanceSample) -> float:
         return 0.0
     shares = np.exp(known - np.max(known))
     shares = shares / np.sum(shares)
-    vectors = flat_vectors(sample)
+    vectors = vectors_of(sample)
     weights = np.exp(sample.log_weights)
     missed = 0.0
     for mode, share in zip(modes, shares, strict=True):
@@ -99,13 +99,6 @@ def missed_mass(modes: tuple[Moments, ...], sample: ImportanceSample) -> float:
         if held < _KEPT_SHARE * share:
             missed += float(share)
     return missed
-
-
-def flat_vectors(sample: ImportanceSample) -> Float[np.ndarray, "n d"]:
-    """Draws in the fitting space, one per row."""
-    leaves = map(np.asarray, jax.tree_util.tree_leaves(sample.particles))
-    vectors = [leaf.reshape(len(leaf), -1) for leaf in leaves]
-    return np.concatenate(vectors, axis=1).astype(np.float64)
 
 
 def _squared_distance(

@@ -27,7 +27,8 @@ from softcvi.diagnostics import (
 )
 from softcvi.diagnostics._chain_draws import ChainDraws
 from softcvi.diagnostics._examine import prepare_examination
-from softcvi.fitting._compare import flat_vectors, missed_mass, quality_of
+from softcvi.diagnostics._short_chains import vectors_of
+from softcvi.fitting._compare import missed_mass, quality_of
 from softcvi.fitting._interrupt import CallbackFailure, callback_failures
 from softcvi.posterior import ImportanceSample, Posterior, psis
 from softcvi.starts import StartReport
@@ -208,7 +209,7 @@ class FitResult:
             return None
         weights = self.weighted_draws[1]
         weights = None if weights is None else np.exp(weights)
-        return self.compared_with_broad(flat_vectors(self.importance), weights)
+        return self.compared_with_broad(vectors_of(self.importance), weights)
 
     def compared_with_broad(
         self, vectors: Float[np.ndarray, "n d"], weights: np.ndarray | None = None

@@ -82,23 +82,22 @@ class TMixture(eqx.Module):
         return log_sum(self.log_parts(self.squares(x)))
 
 
-def share_on_normal(dim: int, df: float = _DF) -> float:
+def share_on_normal(dim: int) -> float:
     """Share of effective draws of a t that is used for the normal it widens.
 
     No t can do better on a normal posterior, and it falls with the dimension.
 
     Args:
         dim: Number of parameters.
-        df: Degrees of freedom.
 
     Example:
         >>> [round(share_on_normal(dim), 2) for dim in (1, 10, 50)]
         [0.97, 0.79, 0.47]
     """
     square = 2 * scipy.special.gammaincinv(dim / 2, (np.arange(2000) + 0.5) / 2000)
-    log_ratio = 0.5 * (df + dim) * np.log1p(square / df) - 0.5 * square
-    log_ratio += math.lgamma(df / 2) - math.lgamma((df + dim) / 2)
-    return float(1 / np.mean(np.exp(log_ratio + 0.5 * dim * math.log(df / 2))))
+    log_ratio = 0.5 * (_DF + dim) * np.log1p(square / _DF) - 0.5 * square
+    log_ratio += math.lgamma(_DF / 2) - math.lgamma((_DF + dim) / 2)
+    return float(1 / np.mean(np.exp(log_ratio + 0.5 * dim * math.log(_DF / 2))))
 
 
 def log_sum(log_parts: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " n"]:
