@@ -14,7 +14,7 @@ from softcvi.posterior import ImportanceSample, Posterior
 from softcvi.targets import AbstractTarget
 from softcvi.targets._cost import affordable
 
-# Draws that are enough to look along lines from.
+# Draws used as base points of lines.
 _FEW = 1000
 
 
@@ -85,10 +85,10 @@ def examine(
 
 
 _MORE = 4
-# Operations that the first draws may take, and draws of a density that is dearer.
+# Most operations for the first draws, and fewest draws if the density costs more.
 _BUDGET = 3e10
 _FEWEST_OF_DEAR = 1_000
-# Standard errors of k-hat within which it is not known on which side it lies.
+# More draws are made if k-hat is within this many standard errors of its threshold.
 _ERRORS = 2.0
 
 

@@ -255,7 +255,7 @@ def _doubted(finding: Finding) -> Finding:
     return Finding(Kind.UNCONFIRMED, Severity.CAUTION, finding.numbers)
 
 
-# What whole particles say, which counts less where there are many parameters.
+# Findings from weights of whole draws, which count less with many parameters.
 _OF_WHOLE_PARTICLES = {
     Kind.UNCONFIRMED,
     Kind.HIGH_KHAT,

@@ -13,11 +13,11 @@ from softcvi.guides import AbstractGuide
 from softcvi.targets import AbstractTarget
 
 LEAPFROG = 6
-# From so many parameters on, draws do not tell the directions of a covariance, and up
-# to so many a matrix for them takes less time than the densities.
+# From the first number of parameters on, draws are too few for a covariance matrix. Up
+# to the second, products with the matrix cost less than the densities.
 MANY, _MAX_DENSE = 100, 2000
 ACCEPTANCE = 0.75
-# One of so many transitions tries shorter steps, and does not tune them.
+# One of so many transitions takes shorter steps, and is not used for tuning.
 EVERY = 4
 _SETTLED_DECADES = 1.5
 # Nats of energy error from which a transition counts as divergent, as in Stan.
@@ -123,7 +123,8 @@ def factor_of(
     if size > n // 2:
         mean = shares @ vectors
         return np.sqrt(shares @ (vectors - mean) ** 2)
-    # Weights may sit on one draw; the guide's own covariance keeps this positive.
+    # One draw may have all the weight; the guide's own covariance keeps this positive
+    # definite.
     weighted = np.cov(vectors.T, aweights=shares, ddof=0).reshape(size, size)
     own = np.cov(vectors.T).reshape(size, size)
     covariance = 0.9 * weighted + 0.1 * own
@@ -164,7 +165,7 @@ def started(x: Float[np.ndarray, "chains d"]) -> Chains:
     Args:
         x: The points.
     """
-    # NumPy, since JAX would compile a program for each line.
+    # NumPy, since JAX would compile each line as a program.
     zeros = np.zeros_like(x)
     unknown = np.full(x.shape[:1], -np.inf, x.dtype)
     step = np.asarray(0.7 * x.shape[1] ** -0.25, x.dtype)

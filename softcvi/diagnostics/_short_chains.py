@@ -29,7 +29,7 @@ from softcvi.posterior import ImportanceSample, Posterior
 from softcvi.targets._cost import affordable
 from softcvi.targets._numpy_random import numpy_generator
 
-# A memory that is nearly complete says nothing about where the chains would end.
+# Chains that still depend fully on their start do not show where they would end.
 _LARGEST_MEMORY = 0.95
 
 
@@ -102,12 +102,12 @@ _PROPOSALS = 4000
 # Above this many parameters fewer chains are averaged over more transitions, which
 # takes as long; transitions there are nearly independent in whitened space.
 CHAINS_OF_MANY = 128
-# Transitions to settle in, then to measure; measured again, over more of them, while
-# the chains still remember where they started.
+# Transitions for warm-up, then for measurement; measured again, over more of them,
+# while the chains still depend on their starts.
 _SETTLING = 30
 _MEASURED: tuple[int, ...] = (30, 60, 120)
-# Where a log density takes millions of operations: fewer chains within a budget, down
-# to so many; and of so few chains those that are measured are most.
+# Where a log density takes millions of operations: fewer chains within this budget, at
+# least so many, with shorter warm-up and fewer dispersed starts.
 _BUDGET = 1e11
 _CHAINS_OF_DEAR = 24
 _SETTLING_OF_DEAR = 10
@@ -116,15 +116,15 @@ _DISPERSED_OF_DEAR = 1 / 3
 # A gradient takes about as long as so many values.
 GRADIENT = 3
 _FORGOTTEN = 0.5
-# So many chains start from a normal of twice the spread.
+# Share of the chains that start from a normal of twice the spread.
 _DISPERSED_SHARE = 0.5
 INFLATION = 2.0
-# Values further out count as this far, so that heavy tails have errors.
+# Larger values are cut off here, so that errors exist for heavy tails.
 _LIMIT = 6.0
 _POOLED_ERRORS = 3.0
 _TYPICAL = 0.01
 _MARGIN = 2.0
-# Whole weights, and densities of the guide, mean something up to here.
+# Most parameters for which weights of whole draws are informative.
 _MAX_WEIGHED = 100
 
 
@@ -205,7 +205,7 @@ def short_chains(
     out = spread_by(factor, noise)
     begin = np.concatenate([answer.vectors[pick], answer.mean + INFLATION * out])
     dtype = jnp.result_type(*target.structure.dtypes)
-    # Steps as long as from one mode to the next are refused in all of them.
+    # Steps as long as the distance between modes would be rejected.
     within = factor_within(answer.vectors[pick]) if factor.ndim == 2 else None
     geometry = Geometry(
         as_array(factor if within is None else within, dtype),
@@ -215,7 +215,7 @@ def short_chains(
     )
     none, one = np.int32(0), np.int32(1)
     state = started(np.asarray(begin, dtype))
-    # The key itself may have made the draws.
+    # Another key, since this one may have made the draws.
     keys = [host_fold_in(key, i + 1) for i in range(2 + len(measured))]
     pace = Pace.of(LEAPFROG, LEAPFROG)
     state = advance(keys[0], state, geometry, target, none, one, pace)
@@ -271,7 +271,7 @@ def _compare(
     second = limit_of(squares, at_start**2, modes)
     own_first = answer.shares @ at_answer
     own_second = answer.shares @ at_answer**2
-    # The largest of so many errors is to be expected, and no evidence.
+    # The largest of many errors is expected to be this large.
     errors = 1.0 + np.sqrt(2 * np.log(size))
     # Chains that all stay at one draw have no spread: infinitely far from the answer's.
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -346,7 +346,7 @@ def _escaped_share(
     highest = np.max(ratios[np.isfinite(ratios)])
     is_typical = log_p >= np.quantile(begun_at, _TYPICAL, method="lower")
     with np.errstate(invalid="ignore"):
-        # Outside the support of both the difference is no number: outside as well.
+        # NaN: outside the support of both.
         is_outside = ~(log_p - log_q <= highest + _MARGIN)
     dispersed = slice(len(begun_at), None)
     groups = (slice(0, len(begun_at)), dispersed)

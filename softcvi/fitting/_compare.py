@@ -9,13 +9,15 @@ from softcvi.diagnostics._short_chains import vectors_of
 from softcvi.posterior import ImportanceSample
 from softcvi.starts import Moments
 
-# With fewer effective draws than this, their number is chance, and the ELBO decides.
+# Below this number of effective draws the number itself is unreliable, and the ELBO
+# decides.
 _FEW_EFFECTIVE = 20
 _SURE = 3.0
 _LOWER_SHARE = 0.9
 # A mode is in the answer if draws near it have a fifth of the mass that it should have.
 _KEPT_SHARE = 0.2
-# Near: the square of the distance within so many standard deviations of its mean.
+# Near: the squared distance exceeds its mean by at most so many of its standard
+# deviations.
 _NEAR = 5.0
 
 

@@ -34,7 +34,7 @@ from softcvi.posterior import ImportanceSample, Posterior, psis
 from softcvi.starts import StartReport
 from softcvi.targets._cost import affordable
 
-# Parameters of a model with more numbers are counted in the summary.
+# The summary lists trained model parameters up to this size, and counts larger ones.
 _FEW_NUMBERS = 8
 CHECK_DRAWS = 4000
 _CHECK_SEED = 20_25

@@ -1,4 +1,4 @@
-"""Batches of Newton paths and of ways between places, and how many can be afforded."""
+"""Batches of Newton paths and of paths between places, and how many are affordable."""
 
 import dataclasses
 import functools
@@ -17,11 +17,11 @@ from softcvi.starts._program_parts import ascend_terms, choices, terms_of
 from softcvi.starts._ridges import along, ridge
 from softcvi.targets._cost import cost_of
 
-# Elementary operations of a batch of paths up to which it is compiled quickly: the
-# paths of 42 parameters and 6,000 operations then take as long either way, and those of
-# 84 and 26,000 a third of the time if they are compiled well (JAX 0.9.2, two cores).
+# A batch of paths with fewer elementary operations is compiled with little
+# optimisation. At 42 parameters and 6,000 operations both ways take equally long; at 84
+# and 26,000 full optimisation takes a third of the time (JAX 0.9.2, two cores).
 _LITTLE_WORK = 3e8
-# Terms of a sum that are climbed one by one.
+# Most terms that are climbed one by one.
 _TERMS = 128
 # Elementary operations of a search: about a second on two cores if there is one place,
 # and several where there are many.
@@ -31,8 +31,8 @@ _OF_RIDGES = 3e9
 _PATHS = (32, 64)
 _PATHS_OF_MANY = (64, 2048)
 _ITERATIONS = 20
-_LOOK = (1_000, 32_000)
-_SCAN = (1_000, 96_000)
+_DRAWS = (1_000, 32_000)
+_LINE_POINTS = (1_000, 96_000)
 
 
 def path_cost(cost: int, dim: int) -> int:
@@ -50,17 +50,17 @@ class Budget:
     """What a search may spend on one posterior.
 
     Attributes:
-        fewest: Paths if there is one place.
-        most: Paths if there are many.
-        looked: Points around the known places.
-        scanned: Points on lines from them.
-        ridges: Elementary operations for ways between places.
+        min_paths: Paths if there is one place.
+        max_paths: Paths if there are many.
+        num_draws: Points that are drawn around the known places.
+        num_line_points: Points on lines from them.
+        ridges: Elementary operations for paths between places.
     """
 
-    fewest: int
-    most: int
-    looked: int
-    scanned: int
+    min_paths: int
+    max_paths: int
+    num_draws: int
+    num_line_points: int
     ridges: float = _OF_RIDGES
 
     @classmethod
@@ -72,20 +72,20 @@ class Budget:
             dim: Number of parameters.
 
         Example:
-            >>> Budget.of(1_000_000, 10).fewest, Budget.of(100, 10).fewest
+            >>> Budget.of(1_000_000, 10).min_paths, Budget.of(100, 10).min_paths
             (32, 64)
         """
         per_path = path_cost(cost, dim)
         return cls(
-            fewest=int(np.clip(_OF_ONE / per_path, *_PATHS)),
-            most=int(np.clip(_OF_MANY / per_path, *_PATHS_OF_MANY)),
-            looked=int(np.clip(_OF_ONE / cost, *_LOOK)),
-            scanned=int(np.clip(_OF_ONE / cost, *_SCAN)),
+            min_paths=int(np.clip(_OF_ONE / per_path, *_PATHS)),
+            max_paths=int(np.clip(_OF_MANY / per_path, *_PATHS_OF_MANY)),
+            num_draws=int(np.clip(_OF_ONE / cost, *_DRAWS)),
+            num_line_points=int(np.clip(_OF_ONE / cost, *_LINE_POINTS)),
         )
 
 
 def prepare_climbs(density: Density, batch: int) -> None:
-    """Begin to compile what a search needs first, while it looks for where to begin.
+    """Begin to compile the first program of a search while its starts are chosen.
 
     Args:
         density: The density.
@@ -171,7 +171,7 @@ def _usable(found: LocalNormal, count: int) -> tuple[Ends, np.ndarray]:
 
 
 def _is_little_work(density: Density, batch: int) -> bool:
-    """Whether a batch of paths takes less time than compiling it well."""
+    """Whether a batch of paths takes less time than full optimisation would."""
     size = density.target.structure.size
     return batch * path_cost(cost_of(density.program()), size) < _LITTLE_WORK
 

@@ -18,15 +18,15 @@ from softcvi.starts._tempered import Evaluator, Tempered
 from softcvi.targets import AbstractTarget
 from softcvi.targets._numpy_random import numpy_generator
 
-# Parameters up to which one path in the fit's own precision is cheap.
+# Most parameters for one path in the fit's own precision.
 MAX_NEWTON_DIM = 200
-# And up to which many paths and importance sampling are.
+# Most parameters for many paths and importance sampling.
 _SEARCH_DIM = 100
-# With all rows: points that the program takes at once: few, as each is expensive.
+# Batch size of the log density with all rows: few, as each is expensive.
 _POINTS = 50
-# Places that are climbed again; what is lower has no mass.
+# Most places that are climbed again with all rows.
 _PLACES = 16
-# Weighted draws of a round, for each parameter and at least.
+# Weighted draws per round: so many per parameter, and at least.
 _DRAWS_PER_PARAMETER = 25
 _FEWEST_DRAWS = 250
 
@@ -142,7 +142,7 @@ def _on_all_rows(
             found.elbos[first],
             draws=max(_FEWEST_DRAWS, _DRAWS_PER_PARAMETER * target.structure.size),
         )
-    # Broad draws of a search with fewer rows are about another posterior.
+    # The broad draws describe the posterior given fewer rows.
     search = dataclasses.replace(search, num_places=found.num_places, broad=None)
     words = (
         f"{found.num_places} mode(s) found by {search.num_starts} Newton paths with a "

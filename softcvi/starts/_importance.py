@@ -125,12 +125,12 @@ def factor_of(
 
 
 _ROUNDS = 8
-# Share of effective draws at which rounds end: this, or a part of the share that a
-# normal posterior has in so many dimensions.
+# Rounds end at this share of effective draws, or at this part of the share that a
+# normal posterior of the same dimension reaches.
 _GOOD_SHARE = (0.7, 0.9)
-# Change of both evidence and effective share at which further rounds change nothing.
+# Rounds end when both evidence and effective share change by less than this.
 _SETTLED = 0.03
-# Every part keeps some draws, however small it seems: its estimate may be wrong.
+# Every component keeps some draws: the estimate of its mass may be wrong.
 _EVEN_SHARE = 0.3
 # Share of effective draws below which weighted draws have better moments than the
 # proposal, if there are so many effective draws for each parameter.
@@ -289,7 +289,7 @@ def _moments(k, proposal, covariances, draws, part, log_weights, shared) -> Mome
     if not total > 0:
         return Moments(mean, covariance)
     ess_share = float(1 / np.sum(np.exp(2 * own_weights)) / n)
-    # Weighted draws know the moments better than a proposal that is far off.
+    # Weighted draws give better moments than a proposal that is far off.
     if ess_share < _FAR_OFF and total**2 / np.sum(mass**2) > _PER_PARAMETER * dim:
         mean, weighted = weighted_moments(draws, mass)
         covariance = weighted if _positive(weighted) else covariance
@@ -382,7 +382,7 @@ def _log_mean(ratios: np.ndarray, log_weights: np.ndarray) -> float:
         ratios: Log weights.
         log_weights: The same, smoothed, which sum to one.
     """
-    # Smoothing leaves all but the largest as they are, which tells what it divided by.
+    # Smoothing changes the largest weights only; the others give the normaliser.
     finite = np.flatnonzero(np.isfinite(ratios))
     low = finite[np.argsort(ratios[finite])[len(finite) // 4]]
     return float(ratios[low] - log_weights[low] - np.log(len(ratios)))

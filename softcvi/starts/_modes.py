@@ -17,16 +17,16 @@ from softcvi.starts._importance import Fitted, LogDensity, factor_of
 from softcvi.starts._ridges import line
 
 _LINE_POINTS = 17
-# Log density that a place must stand above the pass to the next.
+# Least depth in nats of the dip between two separate places.
 DIP = 3.0
-# Ends that are lower than the best by more have no mass to speak of.
+# Ends whose bound is lower than the best by more nats are left out.
 GAP = 15.0
 # Places that are kept, and ends of each.
 _MOST_PLACES = 64
 _MOST_ENDS = 32
 _NEIGHBOURS = 4
-# Distance in standard deviations, over that of a normal draw, within which the look
-# around a wide place finds a narrow one.
+# Draws around a wide place detect a narrow one up to this distance: in standard
+# deviations, relative to the typical distance of a normal draw.
 _REACH_OF_LOOK = 3.0
 
 
@@ -127,7 +127,7 @@ def distinct_ends(ends: Ends, gap: float = GAP) -> Ends:
     """
     means, covariances, elbos = ends.means, ends.covariances, ends.elbos
     order = np.argsort(-elbos, kind="stable")
-    # The best one stays, even where the gap is below the rounding of its height.
+    # The best one stays, also where rounding of its bound exceeds the gap.
     order = order[elbos[order] >= elbos[order[0]] - gap]
     kept: list[int] = []
     total: list[int] = []
@@ -137,7 +137,7 @@ def distinct_ends(ends: Ends, gap: float = GAP) -> Ends:
         if kept:
             step = means[kept] - means[i]
             there = np.einsum("kij,kj->ki", np.stack(inverses), step)
-            # Near in the units of both: a narrow place inside a wide one is another.
+            # Near in the units of both: a narrow place inside a wide one is separate.
             square = np.maximum(
                 np.sum((step @ inverse.T) ** 2, axis=1), np.sum(there**2, axis=1)
             )
@@ -222,7 +222,7 @@ def join_by_ridges(
 def _depths(values: Float[np.ndarray, "b n"]) -> Float[np.ndarray, " b"]:
     """How far log densities fall below the lower end on each way."""
     values = np.where(np.isnan(values), -np.inf, values)
-    with np.errstate(invalid="ignore"):  # no number, and no way, outside the support
+    with np.errstate(invalid="ignore"):  # NaN: the path leaves the support
         return np.minimum(values[:, 0], values[:, -1]) - np.min(values, axis=1)
 
 

@@ -28,18 +28,19 @@ from softcvi.starts._newton import LocalNormal, hessian_and_gradient, newton_pat
 from softcvi.targets import AbstractTarget
 from softcvi.targets._base import AbstractWrapper
 
-# Slope of a sum in the log density below which it is no part of it.
+# A sum counts as part of the log density if the slope with respect to it exceeds this.
 _FLAT = 1e-5
-# Choices of all sums at once, over those that are made, up to which any are.
+# One term of every sum at once is tried only if the number of combinations is at most
+# this multiple of the number that is tried.
 _FEW_FOR_ALL = 32
 # Newton steps to a condition, and the least curvature, as a share of the largest.
 _STEPS = 40
 _FLOOR = 1e-6
-# Share of far points with a density below which the support is looked for.
+# The support is searched for if fewer far points than this share have a density.
 _MOSTLY_OUTSIDE = 0.5
-# Conditions that are met one by one, and starts for each.
+# Most conditions that are tried one by one, and starts for each.
 _MOST_CONDITIONS, _TRIES = 64, 4
-# How far beyond the border to look, as shares of the way to it.
+# Distances beyond the border, relative to the distance to it.
 _BEYOND = np.concatenate([[0.0], 2.0 ** np.arange(-24, 1)])
 
 
@@ -71,15 +72,15 @@ def terms_of(target: AbstractTarget, particle: PyTree) -> tuple[int, ...]:
     if not len(counts):
         return ()
     slopes = _slopes(particle, jnp.zeros(len(counts)), target)
-    # The normaliser of a softmax enters with a minus, a largest term that is taken
-    # off and added again not at all.
+    # The normaliser of a softmax has a negative slope, and a maximum that is subtracted
+    # and added again has none.
     is_part = np.asarray(slopes) > _FLAT
     return tuple(np.where(is_part, counts, 0).tolist())
 
 
 @functools.partial(rarely_run, effort=0)
 def _slopes(particle: PyTree, shifts: Float[Array, " s"], target: AbstractTarget):
-    # Means of the terms: of the whole only the largest has a slope.
+    # The mean of the terms: in the sum itself only the largest term has a slope.
     means = jnp.full(shifts.shape, MEAN, jnp.int32)
     return jax.grad(lambda s: Evaluation(means, s).of(target, particle))(shifts)
 

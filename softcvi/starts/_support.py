@@ -1,4 +1,4 @@
-"""Ends whose curvature misleads: too wide for the support, noise, or flat boxes."""
+"""Ends of paths with a misleading curvature: bounded supports, rounding, flat boxes."""
 
 import numpy as np
 from jaxtyping import Float
@@ -7,10 +7,10 @@ from softcvi.starts._importance import LogDensity, factor_of
 from softcvi.starts._modes import Ends
 
 _DRAWS = 16
-# Share of the draws outside the support above which a normal is far too wide.
+# A normal is far too wide if more than this share of its draws is outside the support.
 _MOSTLY = 0.75
 _WIDTHS = 0.5 ** np.arange(10)
-# Steps in units of rounding, and nats that a density may change by over them.
+# Steps in units of rounding, and most nats that the log density may change over them.
 _STEPS = 16.0
 _NOISE = 10.0
 # Distances at which the end of the support is looked for, in each direction, relative
@@ -24,10 +24,10 @@ _DRAWS_IN_BOX = 64
 def within_support(
     rng: np.random.Generator, log_density: LogDensity, ends: Ends
 ) -> Ends:
-    """The same ends, each as wide as half of its draws are inside the support.
+    """The same ends, narrowed until half of their draws are inside the support.
 
-    In a flat block the curvature is that of nothing, and a normal by it reaches over
-    everything, other blocks included.
+    Where the density is constant the curvature is zero, and the normal would cover the
+    whole space, other blocks included.
 
     Args:
         rng: Random generator.
@@ -149,7 +149,7 @@ def boxes_around(
     centres, half = centres[is_kept], half[is_kept]
     values, inside = values[:, is_kept], inside[:, is_kept]
     mean = np.sum(np.where(inside, values, 0.0), axis=0) / np.sum(inside, axis=0)
-    # The bound of the even density on what is inside of box and support.
+    # The evidence lower bound of a uniform density on the box within the support.
     volumes = np.sum(np.log(2 * half), axis=1) + np.log(np.mean(inside, axis=0))
     return Ends(
         centres,
