@@ -87,7 +87,7 @@ def examine(
 _MORE = 4
 # Most operations for the first draws, and fewest draws if the density costs more.
 _BUDGET = 3e10
-_FEWEST_OF_DEAR = 1_000
+_FEWEST_OF_COSTLY = 1_000
 # More draws are made if k-hat is within this many standard errors of its threshold.
 _ERRORS = 2.0
 
@@ -132,8 +132,8 @@ def fresh_importance(
         4000
     """
     n = min(fewest, most)
-    if posterior.target is not None and n > _FEWEST_OF_DEAR:
-        n = affordable(posterior.target, _BUDGET, fewest=_FEWEST_OF_DEAR, most=n)
+    if posterior.target is not None and n > _FEWEST_OF_COSTLY:
+        n = affordable(posterior.target, _BUDGET, fewest=_FEWEST_OF_COSTLY, most=n)
     if posterior.guide.structure.size > THRESHOLDS.many_parameters:
         most = n  # weights of whole particles say little there
     sample = posterior.importance(key, n)

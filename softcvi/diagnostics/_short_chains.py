@@ -109,10 +109,10 @@ _MEASURED: tuple[int, ...] = (30, 60, 120)
 # Where a log density takes millions of operations: fewer chains within this budget, at
 # least so many, with shorter warm-up and fewer dispersed starts.
 _BUDGET = 1e11
-_CHAINS_OF_DEAR = 24
-_SETTLING_OF_DEAR = 10
-_MEASURED_OF_DEAR = (20, 60)
-_DISPERSED_OF_DEAR = 1 / 3
+_CHAINS_OF_COSTLY = 24
+_SETTLING_OF_COSTLY = 10
+_MEASURED_OF_COSTLY = (20, 60)
+_DISPERSED_OF_COSTLY = 1 / 3
 # A gradient takes about as long as so many values.
 GRADIENT = 3
 _FORGOTTEN = 0.5
@@ -191,11 +191,11 @@ def short_chains(
         chains = min(chains, CHAINS_OF_MANY)
     settling, measured, share = _SETTLING, _MEASURED, _DISPERSED_SHARE
     per_chain = GRADIENT * LEAPFROG * (settling + measured[0])
-    fewest = min(chains, _CHAINS_OF_DEAR)
+    fewest = min(chains, _CHAINS_OF_COSTLY)
     chains = affordable(target, _BUDGET, fewest=fewest, most=chains, each=per_chain)
-    if chains == _CHAINS_OF_DEAR:
-        settling, measured = _SETTLING_OF_DEAR, _MEASURED_OF_DEAR
-        share = _DISPERSED_OF_DEAR
+    if chains == _CHAINS_OF_COSTLY:
+        settling, measured = _SETTLING_OF_COSTLY, _MEASURED_OF_COSTLY
+        share = _DISPERSED_OF_COSTLY
     rng = numpy_generator(key)
     weighs = (sample.is_usable or sample.khat == -np.inf) and size <= _MAX_WEIGHED
     dispersed = int(share * chains) if weighs else 0

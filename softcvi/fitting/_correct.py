@@ -66,7 +66,7 @@ def _num_places(result: FitResult) -> int:
 
 
 def _could_be_trusted(evidence: Evidence) -> bool:
-    """Whether all that speaks against an answer is what perfect chains would mend."""
+    """Whether perfect chains would remove all that speaks against an answer."""
     perfect = SamplerEvidence(rhat=1.0, ess=np.inf, divergences=0, num_draws=1)
     return judge(
         dataclasses.replace(

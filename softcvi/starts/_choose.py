@@ -198,9 +198,9 @@ def _for_one_mode(
         words = f"{size} parameters, close to normal"
         make = functools.partial(_whitened_normal, target, mode)
         # Thousands of steps are not needed where a posterior of many rows is normal.
-        is_dear = affordable(target, _BUDGET, fewest=0, most=_STEPS) < _STEPS
+        is_costly = affordable(target, _BUDGET, fewest=0, most=_STEPS) < _STEPS
         kind = "full-rank normal"
-        return (Suggestion(kind, words, make, may_fit_already=is_dear),)
+        return (Suggestion(kind, words, make, may_fit_already=is_costly),)
     words = f"{size} parameters, not normal{_measured(mode)}"
     make = functools.partial(_whitened_t, target, mode)
     simple = Suggestion("full-rank Student's t", words, make)
