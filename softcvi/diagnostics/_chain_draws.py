@@ -56,7 +56,7 @@ _FEWER = 1 / 3
 
 
 class ChainDraws(eqx.Module):
-    """Draws of Markov chains, with what says whether they can be trusted.
+    """Draws of Markov chains, with their convergence diagnostics.
 
     Attributes:
         draws: Named arrays in model coordinates, chains joined.
@@ -85,7 +85,7 @@ class ChainDraws(eqx.Module):
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the chains agree, have mixed, and seldom diverged."""
+        """Whether the chains agree, have mixed, and rarely diverged."""
         return judge(Evidence(sampler=self.evidence))
 
     @property
@@ -214,7 +214,7 @@ def chains_from(
 def _without_lost(
     rng: np.random.Generator, state: Chains, x: Float[np.ndarray, "chains draws d"]
 ) -> tuple[Chains, np.ndarray]:
-    """Chains that came from too far out are begun again where others are.
+    """Chains that began too far out and never moved restart where others are.
 
     They have not moved at all, at places less probable than all where others are: a
     narrow mode, where steps are too long as well, is more probable.

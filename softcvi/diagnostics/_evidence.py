@@ -100,7 +100,7 @@ class ChainCheck(eqx.Module):
 
 
 class SamplerEvidence(eqx.Module):
-    """What says whether the draws of a Markov chain can be trusted.
+    """Convergence diagnostics of the draws of a Markov chain.
 
     Attributes:
         rhat: Largest split R-hat over all scalars.
@@ -127,7 +127,7 @@ class SamplerEvidence(eqx.Module):
 
 
 class SearchEvidence(eqx.Module):
-    """How far a start has looked, and what a look like this can miss.
+    """How far a start has searched, and what such a search can miss.
 
     Attributes:
         num_starts: Points that a search for modes began from.

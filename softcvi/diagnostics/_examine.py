@@ -1,4 +1,4 @@
-"""What fresh draws of a posterior tell about it, however it came about."""
+"""Evidence about a posterior from fresh draws, however it was fitted."""
 
 import numpy as np
 from jaxtyping import PRNGKeyArray

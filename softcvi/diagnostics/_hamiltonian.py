@@ -26,7 +26,7 @@ _DISPERSED_DECADES = 3.0
 
 
 class Chains(eqx.Module):
-    """State of the chains, and what they went through since they were last asked.
+    """State of the chains, and statistics of their transitions since the last call.
 
     Attributes:
         x: Where the chains are, in the fitting space.
@@ -69,7 +69,7 @@ class Pace(eqx.Module):
 
 
 class Geometry(eqx.Module):
-    """What the chains know of the answer: its scales, not its density.
+    """The location and scales of the answer, in which the chains move.
 
     Attributes:
         factor: Factor of a covariance, for the chains' momentum; a matrix or, in many
@@ -134,7 +134,7 @@ def factor_of(
 
 @rarely_run
 def _own_factor(guide: AbstractGuide) -> Float[Array, "d d"]:
-    """Derivative of a guide's draws by its base: all there is where that is affine."""
+    """Derivative of a guide's draws by its base: exact if the map is affine."""
     zero = jnp.zeros_like(guide.sample_base(jax.random.key(0)))
     return jax.jacfwd(lambda z: guide.structure.ravel(guide.from_base(z)[0]))(zero)
 
@@ -160,7 +160,7 @@ def _jitter(
 
 
 def started(x: Float[np.ndarray, "chains d"]) -> Chains:
-    """Chains that stand at given points and know nothing yet.
+    """Chains at given points, before their first transition.
 
     Args:
         x: The points.
@@ -175,7 +175,7 @@ def started(x: Float[np.ndarray, "chains d"]) -> Chains:
 
 
 def num_full(transitions: int) -> int:
-    """How many of so many transitions have steps of full length.
+    """How many of a number of transitions have steps of full length.
 
     Args:
         transitions: Transitions of chains that are not new.
@@ -193,7 +193,7 @@ def advance(
     is_new: Int[Array, ""],
     pace: Pace,
 ) -> Chains:
-    """So many transitions of Hamiltonian Monte Carlo, with sums over them.
+    """A number of transitions of Hamiltonian Monte Carlo, with sums over them.
 
     Args:
         key: Random key.

@@ -1,4 +1,4 @@
-"""Does the posterior have a finite mass: the density must fall off in every direction.
+"""Whether the posterior is proper: the density must fall off in every direction.
 
 A flat prior on a parameter that the data do not determine leaves the posterior
 improper. A guide then widens for as long as it is trained, and none of its diagnostics
@@ -58,7 +58,7 @@ class ImproperDirection(eqx.Module):
 def improper_directions(
     key: PRNGKeyArray, target: AbstractTarget, particles: Float[ArrayLike, "n d"]
 ) -> tuple[ImproperDirection, ...] | None:
-    """Directions along which the posterior has infinite mass, as far as can be seen.
+    """Directions along which the posterior appears to have infinite mass.
 
     Draws are moved far along single parameters, along the principal directions of the
     draws, and along directions without curvature; a direction counts where the density

@@ -1,4 +1,4 @@
-"""Short Hamiltonian chains from draws: do they stay, and where do averages go?"""
+"""Short Hamiltonian chains from draws: do they stay, and where do their averages go?"""
 
 import dataclasses
 import functools
@@ -35,7 +35,7 @@ _LARGEST_MEMORY = 0.95
 
 @dataclasses.dataclass(frozen=True)
 class Limit:
-    """Where the average of each chain goes, and the memory of its start."""
+    """The limit of each chain's average, and its dependence on the start."""
 
     each: np.ndarray
     memory: np.ndarray
@@ -54,7 +54,7 @@ class Limit:
 # Chains of improper posteriors have no bounds.
 @np.errstate(invalid="ignore", over="ignore")
 def limit_of(later: np.ndarray, start: np.ndarray, modes: np.ndarray) -> Limit:
-    """Where averages over chains go, from how much they have forgotten of their start.
+    """Limits of averages over chains, extrapolated by their dependence on the start.
 
     If what is left of the start's departure is the share ``memory``, the mean of
     ``later - memory * start`` is ``1 - memory`` times the mean in the long run.
@@ -80,7 +80,7 @@ def limit_of(later: np.ndarray, start: np.ndarray, modes: np.ndarray) -> Limit:
 def spread_of(
     first: Limit, second: Limit, own: np.ndarray, errors: float
 ) -> np.ndarray:
-    """Variances that chains go to; zero where they have none.
+    """Limits of the variances over chains; zero where they have none.
 
     What chains that remember their start go to is known so badly that a variance can
     come out negative. Where it could as well be the answer's own, the chains say
@@ -298,7 +298,7 @@ def _compare(
 def _beyond(
     value: Float[ArrayLike, "..."], error: Float[ArrayLike, "..."]
 ) -> Float[ArrayLike, "..."]:
-    """What is left of values when errors are taken away from their size.
+    """Values shrunk towards zero by their errors.
 
     Infinite values stay so, whatever their error; parameters without any spread, such
     as constants, have nothing to compare.
@@ -335,7 +335,7 @@ def _escaped_share(
     state: Chains,
     begun_at: np.ndarray,
 ) -> float:
-    """Share of the chains that ended where the answer should be and is not.
+    """Share of the chains that ended where the answer should have density but has not.
 
     There the posterior is as dense as at the answer's own draws, but its density over
     the guide's is higher than at any of the guide's draws.

@@ -18,7 +18,7 @@ _LEVELS = {
 
 
 class Verdict(eqx.Module):
-    """What the program thinks of its own answer.
+    """How far an answer can be trusted, and why.
 
     Attributes:
         level: ``"trusted"``, ``"caution"`` or ``"not trusted"``.

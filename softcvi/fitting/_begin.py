@@ -149,7 +149,7 @@ def enough_steps(
     objective: AbstractObjective,
     steps: int,
 ) -> tuple[int, str]:
-    """How many steps a guide needs that a start has placed, and why, for people.
+    """Number of steps that a placed guide needs, and the reason in words.
 
     With hundreds of parameters or many rows each step is expensive, and a posterior
     that is normal is known before the first one: importance weights of the guide as

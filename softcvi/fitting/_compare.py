@@ -36,7 +36,7 @@ class Quality(NamedTuple):
 
 
 def quality(log_ratios: Float[np.ndarray, " n"]) -> Quality:
-    """Read log ratios ``log p - log q`` at draws of a guide.
+    """The quality of a guide from log ratios ``log p - log q`` at its draws.
 
     Example:
         >>> import numpy as np
@@ -57,7 +57,7 @@ def quality(log_ratios: Float[np.ndarray, " n"]) -> Quality:
 
 
 def quality_of(sample: ImportanceSample) -> Quality:
-    """Read weighted draws."""
+    """The quality of a guide from weighted draws."""
     return quality(np.asarray(sample.log_p) - np.asarray(sample.log_q))
 
 

@@ -161,7 +161,7 @@ def fit(
 
 
 def _interrupted(result: FitResult, when: str) -> FitResult:
-    """A result that Ctrl-C came after: the fit was to go on."""
+    """The result so far of a fit that Ctrl-C has ended."""
     message = f"{result.message}; interrupted {when}"
     return dataclasses.replace(result, status="interrupted", message=message)
 

@@ -226,7 +226,7 @@ class FitResult:
         return search.broad.compared(BroadMoments.of(vectors, weights))
 
     def _search(self) -> SearchEvidence | None:
-        """How far was looked, with the mass of modes that the answer leaves out."""
+        """Evidence of the search, with the mass of modes that the answer leaves out."""
         if self.start is None or self.start.search is None:
             return None
         found = self.start.search
@@ -278,7 +278,7 @@ class FitResult:
 
     @property
     def rank(self) -> tuple[int, float, float]:
-        """How good the answer is, to compare answers about one posterior by.
+        """Key to compare answers about one posterior; larger is better.
 
         The verdict first, then the effective number of weighted draws where weights
         have a finite mean, then the ELBO.

@@ -65,7 +65,7 @@ class Budget:
 
     @classmethod
     def of(cls, cost: int, dim: int) -> "Budget":
-        """What a log density of this cost leaves room for.
+        """The budget of a log density of this cost.
 
         Args:
             cost: Elementary operations of one log density.
@@ -147,7 +147,7 @@ def count_terms(density: Density, point: Float[np.ndarray, " d"]) -> tuple[int, 
 def heights_between(
     density: Density, a: np.ndarray, b: np.ndarray, factors: np.ndarray
 ) -> Float[Array, "b n"]:
-    """Log densities along the highest ways between pairs of points."""
+    """Log densities along the highest paths between pairs of points."""
     points = [as_array(leaf, density.dtype) for leaf in (a, b, factors)]
     return _on_ridges(*points, density)
 

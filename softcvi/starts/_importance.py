@@ -83,7 +83,7 @@ class TMixture(eqx.Module):
 
 
 def share_on_normal(dim: int) -> float:
-    """Share of effective draws of a t that is used for the normal it widens.
+    """Share of effective draws of a t as proposal for the normal that it widens.
 
     No t can do better on a normal posterior, and it falls with the dimension.
 
@@ -109,7 +109,7 @@ def log_sum(log_parts: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " n"]:
 def factor_of(
     covariance: Float[np.ndarray, "d d"], least: float = _JITTER
 ) -> Float[np.ndarray, "d d"]:
-    """Cholesky factor, with what it takes added to the diagonal.
+    """Cholesky factor, with as much added to the diagonal as it needs.
 
     Args:
         covariance: The matrix.
@@ -160,7 +160,7 @@ class Fitted(eqx.Module):
 
     @property
     def score(self) -> float:
-        """Lower bound of the log evidence: of two proposals the better has more.
+        """Lower bound of the log evidence; higher for the better of two proposals.
 
         A proposal that misses a part of the posterior underestimates the evidence,
         however even its weights are.
@@ -169,7 +169,7 @@ class Fitted(eqx.Module):
 
 
 def num_draws(dim: int) -> int:
-    """Draws of a round in so many dimensions."""
+    """Number of draws per round."""
     return int(np.clip(100 * dim, 1000, 4000))
 
 
@@ -242,7 +242,7 @@ def adapt(
 
 
 def worth_keeping(fitted: Fitted) -> tuple[Moments, ...]:
-    """Modes whose mass counts, even if its error is allowed for; most mass first.
+    """Modes whose mass may matter, given its error; the largest first.
 
     What is narrower than the rounding of its parameters is left out: all its draws are
     one point, where the log density is a rounding error.

@@ -113,7 +113,7 @@ def first_finite(
 
 
 def candidates(n: int) -> int:
-    """How many points to draw where so many with a finite density are wanted."""
+    """How many points to draw to get this many with a finite density."""
     return _TRIES * n
 
 

@@ -194,7 +194,7 @@ def join_by_ridges(
     batch: int,
     most: int,
 ) -> Ends:
-    """Join places that a curved way without a dip connects.
+    """Join places that a curved path without a dip connects.
 
     Args:
         ends: The ends.
@@ -220,7 +220,7 @@ def join_by_ridges(
 
 
 def _depths(values: Float[np.ndarray, "b n"]) -> Float[np.ndarray, " b"]:
-    """How far log densities fall below the lower end on each way."""
+    """How far log densities fall below the lower end on each path."""
     values = np.where(np.isnan(values), -np.inf, values)
     with np.errstate(invalid="ignore"):  # NaN: the path leaves the support
         return np.minimum(values[:, 0], values[:, -1]) - np.min(values, axis=1)

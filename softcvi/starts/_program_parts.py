@@ -88,7 +88,7 @@ def _slopes(particle: PyTree, shifts: Float[Array, " s"], target: AbstractTarget
 def choices(
     rng: np.random.Generator, counts: tuple[int, ...], most: int
 ) -> Int[np.ndarray, "b s"]:
-    """Which terms to climb: each one alone, then one of every sum, if few can be.
+    """Which terms to climb: each alone, then one of every sum, if there are few.
 
     A term of a sum within another one is not alone until both are chosen.
 
@@ -153,7 +153,7 @@ def inner_starts(
     points: Float[np.ndarray, "b d"],
     far: Float[np.ndarray, "n d"],
 ) -> Iterator[Float[np.ndarray, "b d"]]:
-    """Starts inside of a support that most of the space is outside of, in batches.
+    """Starts inside a support that is a small part of the space, in batches.
 
     Args:
         density: The density.
@@ -170,7 +170,7 @@ def inner_starts(
 def inner_points(
     density: Density, log_density: LogDensity, starts: Float[np.ndarray, "b d"]
 ) -> Float[np.ndarray, "m d"]:
-    """A point inside of each condition that leads to the support, where one does.
+    """For each condition a point in the support that fulfils it, if one is found.
 
     Each condition is met by Newton steps, which end at its border. The way goes on
     beyond it until the density is zero again; its middle is taken.

@@ -1,4 +1,4 @@
-"""The highest way between two points: a line whose points have moved uphill.
+"""The highest path between two points: a line whose points have moved uphill.
 
 The string method of E, Ren and Vanden-Eijnden (2007).
 """

@@ -62,7 +62,7 @@ def scan_lines(
     kept: list[np.ndarray] = []
     for turn, end in enumerate(chosen):
         centre, factor = ends.means[end], factor_of(ends.covariances[end])
-        found = _scanned(rng, log_density, centre, factor, lines)
+        found = _suspects_on_lines(rng, log_density, centre, factor, lines)
         share = math.ceil(keep * (turn + 1) / len(chosen)) - len(kept)
         kept += _apart_from_each_other(found, centre, share)
     return np.array(kept).reshape(len(kept), ends.means.shape[1])
@@ -99,7 +99,7 @@ def narrowest_on_lines(n: int, dim: int) -> float | None:
     return float(ratios[np.argmax(met)]) if np.any(met) else None
 
 
-def _scanned(rng, log_density, centre, factor, lines: int) -> np.ndarray:
+def _suspects_on_lines(rng, log_density, centre, factor, lines: int) -> np.ndarray:
     """Suspects on lines from one place, the most promising first."""
     ways = _directions(rng, factor, lines)
     step = math.log(_RADII[1] / _RADII[0]) / _POINTS
