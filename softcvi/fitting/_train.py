@@ -99,7 +99,7 @@ def train(
         key, guide, target, objective, optimizer, steps, startup_steps, batch
     )
 
-    begin: Callable[[], None] = _nothing
+    begin: Callable[[], None] = _prepare_nothing
     if batch is None:
         program = advance_for(target, objective, first.params, steps)
         advance = _advance_one(program, run)
@@ -169,7 +169,7 @@ def _prepare(program: Callable, first: LoopState, run: Run) -> None:
     prepare_examination(Posterior(*run.unpack(first.params)))
 
 
-def _nothing() -> None:
+def _prepare_nothing() -> None:
     """Many fits at once are one program, with nothing to compile beside it."""
 
 

@@ -234,7 +234,9 @@ def adapt(
             ratios, needed=min(0.5, 4.0 * (dim + 5) * count / n) * n
         )
         weights = _normalised(ratios) @ shared
-        means, covariances = _moved(means, covariances, points, tempered, shared)
+        means, covariances = _updated_moments(
+            means, covariances, points, tempered, shared
+        )
     if best is None:
         none = tuple(Moments(m, c) for m, c in zip(means, covariances, strict=True))
         return Fitted(none, proposal, 0.0, -np.inf, np.inf)
@@ -268,7 +270,7 @@ def _has_width(mode: Moments) -> bool:
 
 def _invertible(mode: Moments) -> Moments:
     """The same mode, with a covariance that rounding has not made singular."""
-    if mode.covariance is None or _positive(mode.covariance):
+    if mode.covariance is None or _is_positive_definite(mode.covariance):
         return mode
     factor = factor_of(mode.covariance)
     return eqx.tree_at(lambda m: m.covariance, mode, factor @ factor.T)
@@ -292,14 +294,14 @@ def _moments(k, proposal, covariances, draws, part, log_weights, shared) -> Mome
     # Weighted draws give better moments than a proposal that is far off.
     if ess_share < _FAR_OFF and total**2 / np.sum(mass**2) > _PER_PARAMETER * dim:
         mean, weighted = weighted_moments(draws, mass)
-        covariance = weighted if _positive(weighted) else covariance
+        covariance = weighted if _is_positive_definite(weighted) else covariance
     return Moments(
         mean=mean,
         covariance=covariance,
         khat=khat,
         ess_share=ess_share,
         log_evidence=float(np.log(total)),
-        departure=_departure(draws, mass),
+        departure=_departure_from_normal(draws, mass),
         log_evidence_error=float(np.std(mass) * np.sqrt(len(mass)) / total),
     )
 
@@ -311,7 +313,7 @@ def _with_mass(mode: Moments, log_evidence: float) -> Moments:
     return eqx.tree_at(lambda m: m.log_evidence, mode, share + log_evidence)
 
 
-def _moved(means, covariances, draws, weights, shared):
+def _updated_moments(means, covariances, draws, weights, shared):
     """Weighted moments of every part that has enough draws for them."""
     means, covariances = means.copy(), covariances.copy()
     for k in range(len(means)):
@@ -321,7 +323,7 @@ def _moved(means, covariances, draws, weights, shared):
         if not (total > 0 and total**2 / np.sum(own**2) > dim + 2):
             continue
         mean, covariance = weighted_moments(draws, own)
-        if np.all(np.isfinite(covariance)) and _positive(covariance):
+        if np.all(np.isfinite(covariance)) and _is_positive_definite(covariance):
             means[k], covariances[k] = mean, covariance
     return means, covariances
 
@@ -330,13 +332,13 @@ def weighted_moments(
     draws: Float[np.ndarray, "n d"], weights: Float[np.ndarray, " n"]
 ) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, "d d"]]:
     """Mean and covariance of weighted draws; weights need not sum to one."""
-    draws, weights = _that_count(draws, weights)
+    draws, weights = _with_weight(draws, weights)
     mean = weights @ draws
     centred = draws - mean
     return mean, (weights[:, None] * centred).T @ centred
 
 
-def _that_count(draws: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, ...]:
+def _with_weight(draws: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, ...]:
     """Draws whose weights are not negligible, with weights that sum to one.
 
     Of many separate parts each has but a few of the draws.
@@ -345,8 +347,8 @@ def _that_count(draws: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, ...
     return draws[counts], weights[counts] / np.sum(weights[counts])
 
 
-def _departure(draws: np.ndarray, weights: np.ndarray) -> float:
-    draws, weights = _that_count(draws, weights)
+def _departure_from_normal(draws: np.ndarray, weights: np.ndarray) -> float:
+    draws, weights = _with_weight(draws, weights)
     centred = draws - weights @ draws
     deviations = np.sqrt(weights @ centred**2)
     if not np.all(deviations > 0):  # all weight on one draw
@@ -388,7 +390,7 @@ def _log_mean(ratios: np.ndarray, log_weights: np.ndarray) -> float:
     return float(ratios[low] - log_weights[low] - np.log(len(ratios)))
 
 
-def _positive(covariance: np.ndarray) -> bool:
+def _is_positive_definite(covariance: np.ndarray) -> bool:
     try:
         np.linalg.cholesky(covariance)
     except np.linalg.LinAlgError:

@@ -135,7 +135,9 @@ def temper(
         # The first step chooses from the whole population, which is larger than n.
         x, log_p, log_q = _resampled(rng, logits, n, x, log_p, log_q)
         for _ in range(_MOVES):
-            x, log_p, log_q = _moved(rng, log_density, wide, power, x, log_p, log_q)
+            x, log_p, log_q = _metropolis_move(
+                rng, log_density, wide, power, x, log_p, log_q
+            )
         if power >= 1.0:
             break
     labels = clusters(x)
@@ -195,7 +197,7 @@ def _resampled(rng, logits, n, *arrays):
     return tuple(array[index] for array in arrays)
 
 
-def _moved(rng, log_density, wide, power, x, log_p, log_q):
+def _metropolis_move(rng, log_density, wide, power, x, log_p, log_q):
     """One Metropolis move of every particle by the difference of two others."""
     n, dim = x.shape
     one, other = rng.integers(n, size=(2, n))
