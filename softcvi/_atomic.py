@@ -35,15 +35,15 @@ def atomic_write(path: str | os.PathLike) -> Iterator[IO[bytes]]:
     path = Path(path)
     unfinished: Path | None = None
     try:
-        place = Path(os.path.realpath(path)) if path.is_symlink() else path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        remove_abandoned(place)
-        handle, unfinished = _open_new(place)
+        destination = Path(os.path.realpath(path)) if path.is_symlink() else path
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        remove_abandoned(destination)
+        handle, unfinished = _open_new(destination)
         with handle:
             yield handle
             handle.flush()
             os.fsync(handle.fileno())
-        os.replace(unfinished, place)
+        os.replace(unfinished, destination)
     except BaseException as error:
         if unfinished is not None:
             with contextlib.suppress(OSError):

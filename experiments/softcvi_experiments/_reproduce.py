@@ -30,7 +30,7 @@ class Reproduction:
     """What a reproduction left behind.
 
     Args:
-        records: One record a fit.
+        records: One record per fit.
         table: The comparison as Markdown, empty where there is none.
         files: Files written.
 

@@ -1,7 +1,7 @@
 """Published, ours and the maximum likelihood fit, side by side."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,7 +133,7 @@ def _rows(
                 method,
                 f"coverage - {level}",
                 None if offset is None else (offset,),
-                (_coverage_offset(group, float(level)),),
+                (coverage_offset(group, float(level)),),
                 0.0,
                 len(group),
             )
@@ -151,7 +151,7 @@ def _median_limit(group: list[Record], limits: dict[str, float]) -> float | None
     return None if None in values else float(np.median(np.array(values, float)))
 
 
-def _coverage_offset(group: list[Record], level: float) -> float:
+def coverage_offset(group: Sequence[Record], level: float) -> float:
     """Average over runs of actual minus nominal coverage, as the paper draws it."""
     offsets = [
         np.interp(level, record["coverage_nominal"], record["coverage_actual"]) - level

@@ -20,6 +20,8 @@ from typing import Any
 
 _ROOT = Path(__file__).resolve().parents[1]
 _MARK = "softcvi-result "
+# Tasks after which a process is replaced, which bounds its memory.
+_MAX_TASKS = 60
 Task = dict[str, Any]
 
 
@@ -244,7 +246,6 @@ def run_tasks(
     timeout: float = 1800.0,
     env: Mapping[str, str] | None = None,
     fresh: bool = False,
-    max_tasks: int = 60,
 ) -> Iterator[tuple[Task, dict[str, Any] | ChildError]]:
     """Run groups of tasks in child processes; yields each task with what it gave.
 
@@ -258,7 +259,6 @@ def run_tasks(
         timeout: Seconds for each task.
         env: Environment of the processes.
         fresh: Whether each group has a new process.
-        max_tasks: Tasks after which a process is replaced, which bounds its memory.
     """
     env = environment() if env is None else env
     waiting: queue.SimpleQueue[Sequence[Task]] = queue.SimpleQueue()
@@ -275,7 +275,7 @@ def run_tasks(
                     group = waiting.get_nowait()
                 except queue.Empty:
                     break
-                if child is not None and (fresh or count >= max_tasks):
+                if child is not None and (fresh or count >= _MAX_TASKS):
                     child.close()
                     child = None
                 for task in group:

@@ -96,9 +96,9 @@ class StoredSession:
             strict=True,
         )
         session = cls(
-            guide=_as(AbstractGuide, parts["guide"]),
-            space=_as(AbstractSpace, parts["space"]),
-            proposals=[_as(AbstractGuide, guide) for guide in parts["proposals"]],
+            guide=_checked(AbstractGuide, parts["guide"]),
+            space=_checked(AbstractSpace, parts["space"]),
+            proposals=[_checked(AbstractGuide, guide) for guide in parts["proposals"]],
             counts=[int(count) for count in np.asarray(parts["counts"])],
             points=parts["points"],
             log_p=np.asarray(parts["log_p"], np.float64),
@@ -137,7 +137,7 @@ class StoredSession:
                 raise ValueError(difference)
 
 
-def _as(kind: type, value: Any) -> Any:
+def _checked(kind: type, value: Any) -> Any:
     if not isinstance(value, kind):
         raise ValueError(f"a {type(value).__name__} in the place of a guide or space")
     return value

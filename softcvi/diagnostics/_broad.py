@@ -4,13 +4,13 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
-# Relative error of a standard deviation up to which it is known.
+# A standard deviation counts as known up to this relative error.
 _KNOWN = 0.2
-# Standard errors that are subtracted from a difference: of the broad draws, and of the
-# answer. An answer that does not know its own spread is in doubt for that.
+# Standard errors that are subtracted from a difference: of the broad draws, and fewer
+# of the answer, since an answer with a large error of its own is doubtful.
 _ERRORS = 2.0
 _OWN_ERRORS = 0.5
-# Effective draws that are enough to know an error.
+# Effective draws needed to estimate a standard error.
 _ENOUGH = 200
 
 
@@ -74,7 +74,7 @@ class BroadMoments(eqx.Module):
         variances = weights @ squares
         errors = np.sqrt(weights**2 @ (squares - variances) ** 2)
         safe = np.maximum(variances, np.finfo(float).tiny)
-        # A few large weights do not know their own error.
+        # With a few large weights the error cannot be estimated.
         is_enough = 1 / np.sum(weights**2) >= _ENOUGH
         relative = 0.5 * errors / safe if is_enough else np.full(len(means), np.inf)
         return cls(means, np.sqrt(variances), relative)

@@ -37,7 +37,7 @@ from softcvi.targets import AbstractTarget
 from softcvi.targets._cost import affordable, calls_the_host
 from softcvi.targets._numpy_random import numpy_generator
 
-# Rounds of settling after which the scales of the chains' steps are measured anew.
+# Transitions of each warm-up round; the step scales are estimated again after it.
 _SETTLING = (25, 50, 100)
 # Draws that each chain keeps, and the most numbers that all keep together.
 _KEPT, _MOST_NUMBERS = 64, 100_000_000
@@ -48,14 +48,15 @@ _BUDGET, _BUDGET_OF_CALLS = 4e12, 4e11
 # Chains are compared in so many groups, by where they were when measuring began.
 _GROUPS = 4
 _PIECE = 1000
-# Chains above this have not met, and must come closer by this factor each time.
+# Chains with an R-hat above the first disagree; R-hat minus one must then fall below
+# the second times its value in the round before.
 MET_RHAT, _STUCK = 1.1, 0.9
-# Share of the rejections that is left where too many transitions have diverged.
+# Factor on the share of rejections after too many divergent transitions.
 _FEWER = 1 / 3
 
 
 class ChainDraws(eqx.Module):
-    """Draws of Markov chains, with what says whether they can be trusted.
+    """Draws of Markov chains, with their convergence diagnostics.
 
     Attributes:
         draws: Named arrays in model coordinates, chains joined.
@@ -84,7 +85,7 @@ class ChainDraws(eqx.Module):
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the chains agree, have mixed, and seldom diverged."""
+        """Whether the chains agree, have mixed, and rarely diverged."""
         return judge(Evidence(sampler=self.evidence))
 
     @property
@@ -131,7 +132,7 @@ def chains_from(
     target = posterior.target
     assert target is not None  # the caller has asked
     dtype = jnp.result_type(*target.structure.dtypes)
-    vectors = vectors_of(sample.particles, target.structure)
+    vectors = vectors_of(sample)
     size = vectors.shape[1]
     usable = np.flatnonzero(np.isfinite(sample.log_p))
     rng = numpy_generator(key)
@@ -164,7 +165,7 @@ def chains_from(
         return state, np.stack(snapshots, axis=1), divergences
 
     if size <= MANY:
-        # What the guide has not is not seen from its own draws.
+        # Draws of the guide alone cannot show what it lacks.
         noise = rng.normal(size=(CHAINS_OF_MANY // 2, size))
         out = spread_by(factor, noise)
         both = np.concatenate([begin[len(out) :], centre + INFLATION * out])
@@ -175,7 +176,7 @@ def chains_from(
     for transitions in _SETTLING:
         state, x, _ = kept(state, _FEWEST_KEPT, transitions // _FEWEST_KEPT)
         state, is_lost = _without_lost(rng, state, x)
-        # The guide's scales may be off; directions are left as it has them.
+        # The guide's scales may be wrong; its directions are kept.
         factor = _rescaled(factor, np.std(x[~is_lost].reshape(-1, size), axis=0))
     tuned_by = CHAINS_OF_MANY
     count = _MOST_NUMBERS // (CHAINS_OF_MANY * size)
@@ -193,13 +194,13 @@ def chains_from(
         diverge = divergences >= THRESHOLDS.max_divergent_share * x[:, :, 0].size
         if rhat < THRESHOLDS.max_rhat and ess >= THRESHOLDS.min_ess and not diverge:
             break
-        # Chains that stay where they are, as those in separate modes do, never meet.
+        # Chains that stay in separate modes will never agree.
         if rhat > MET_RHAT and rhat - 1 > _STUCK * (before - 1):
             break
         if diverge:
-            # Steps are too long for the narrowest places, which are left out then.
+            # The steps are too long for the narrowest regions, which would be missed.
             acceptance = 1 - _FEWER * (1 - acceptance)
-        # Longer paths get further than more of them where the space is not round.
+        # Longer trajectories mix better than more of them where scales differ.
         left -= longest
         longest *= 2
         if longest > left:
@@ -214,7 +215,7 @@ def chains_from(
 def _without_lost(
     rng: np.random.Generator, state: Chains, x: Float[np.ndarray, "chains draws d"]
 ) -> tuple[Chains, np.ndarray]:
-    """Chains that came from too far out are begun again where others are.
+    """Chains that began too far out and never moved restart where others are.
 
     They have not moved at all, at places less probable than all where others are: a
     narrow mode, where steps are too long as well, is more probable.

@@ -7,7 +7,7 @@ from softcvi.diagnostics._broad import BroadCheck, BroadMoments
 from softcvi.diagnostics._improper import ImproperDirection
 from softcvi.posterior import ImportanceSample
 
-# Further out than this a value counts as this far: a heavy tail has no mean to compare.
+# Larger values are cut off here: a heavy tail may have no mean.
 _LARGEST_STANDARDISED = 5.0
 
 
@@ -100,7 +100,7 @@ class ChainCheck(eqx.Module):
 
 
 class SamplerEvidence(eqx.Module):
-    """What says whether the draws of a Markov chain can be trusted.
+    """Convergence diagnostics of the draws of a Markov chain.
 
     Attributes:
         rhat: Largest split R-hat over all scalars.
@@ -127,7 +127,7 @@ class SamplerEvidence(eqx.Module):
 
 
 class SearchEvidence(eqx.Module):
-    """How far a start has looked, and what a look like this can miss.
+    """How far a start has searched, and what such a search can miss.
 
     Attributes:
         num_starts: Points that a search for modes began from.
@@ -230,7 +230,8 @@ def _largest_correction(sample: ImportanceSample) -> float:
             continue
         mean = weights @ values
         sd = np.sqrt(weights @ (values - mean) ** 2)
-        # Constants, such as the diagonal of a correlation matrix, have only rounding.
+        # Constants, such as the diagonal of a correlation matrix, vary by rounding
+        # only.
         sd = np.where(sd > 1e-6 * np.abs(mean), sd, np.inf)
         standardised = np.clip(
             (values - mean) / sd, -_LARGEST_STANDARDISED, _LARGEST_STANDARDISED

@@ -1,4 +1,4 @@
-"""What fresh draws of a posterior tell about it, however it came about."""
+"""Evidence about a posterior from fresh draws, however it was fitted."""
 
 import numpy as np
 from jaxtyping import PRNGKeyArray
@@ -14,7 +14,7 @@ from softcvi.posterior import ImportanceSample, Posterior
 from softcvi.targets import AbstractTarget
 from softcvi.targets._cost import affordable
 
-# Draws that are enough to look along lines from.
+# Draws used as base points of lines.
 _FEW = 1000
 
 
@@ -70,7 +70,7 @@ def examine(
     if not target.structure.is_continuous or not np.isfinite(sample.log_p).any():
         return evidence
     keys = host_split(key, 3)
-    vectors = vectors_of(sample.particles, target.structure)[:_FEW]
+    vectors = vectors_of(sample)[:_FEW]
     return Evidence(
         has_gradient=target.has_gradient,
         dimension=size,
@@ -85,10 +85,10 @@ def examine(
 
 
 _MORE = 4
-# Operations that the first draws may take, and draws of a density that is dearer.
+# Most operations for the first draws, and fewest draws if the density costs more.
 _BUDGET = 3e10
-_FEWEST_OF_DEAR = 1_000
-# Standard errors of k-hat within which it is not known on which side it lies.
+_FEWEST_OF_COSTLY = 1_000
+# More draws are made if k-hat is within this many standard errors of its threshold.
 _ERRORS = 2.0
 
 
@@ -132,8 +132,8 @@ def fresh_importance(
         4000
     """
     n = min(fewest, most)
-    if posterior.target is not None and n > _FEWEST_OF_DEAR:
-        n = affordable(posterior.target, _BUDGET, fewest=_FEWEST_OF_DEAR, most=n)
+    if posterior.target is not None and n > _FEWEST_OF_COSTLY:
+        n = affordable(posterior.target, _BUDGET, fewest=_FEWEST_OF_COSTLY, most=n)
     if posterior.guide.structure.size > THRESHOLDS.many_parameters:
         most = n  # weights of whole particles say little there
     sample = posterior.importance(key, n)

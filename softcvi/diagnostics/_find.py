@@ -1,4 +1,4 @@
-"""Findings: kinds of what can speak against an answer, and how evidence gives them."""
+"""Findings: what can speak against an answer, and which evidence leads to each."""
 
 import enum
 
@@ -216,7 +216,7 @@ def _factor_off(ratios: tuple[float, ...]) -> float:
 
 
 def _speaks_for_each_parameter(evidence: Evidence) -> bool:
-    """Whether chains stand in for weights, which say nothing in many dimensions."""
+    """Whether chains replace weights, which are uninformative in many dimensions."""
     t = THRESHOLDS
     check = evidence.chains
     return (
@@ -228,7 +228,7 @@ def _speaks_for_each_parameter(evidence: Evidence) -> bool:
 
 
 def _confirms_the_draws(evidence: Evidence) -> bool:
-    """Whether chains that have forgotten their start agree with mostly even weights.
+    """Whether chains that no longer depend on their start confirm the draws.
 
     A normal guide for a slightly skewed posterior has one large weight in thousands of
     draws, which k-hat sees; means and standard deviations are right all the same.
@@ -249,13 +249,13 @@ def _confirmed(finding: Finding) -> Finding:
 
 
 def _doubted(finding: Finding) -> Finding:
-    """Even weights say nothing of what the guide has not, nor do slow chains."""
+    """Even weights with a high k-hat as unconfirmed, where chains are slow, too."""
     if finding.numbers["khat"] <= THRESHOLDS.usable_khat:
         return finding
     return Finding(Kind.UNCONFIRMED, Severity.CAUTION, finding.numbers)
 
 
-# What whole particles say, which counts less where there are many parameters.
+# Findings from weights of whole draws, which count less with many parameters.
 _OF_WHOLE_PARTICLES = {
     Kind.UNCONFIRMED,
     Kind.HIGH_KHAT,
@@ -324,7 +324,7 @@ def _of_search(evidence: Evidence) -> list[Finding]:
 
 
 def _graded(value: float, caution: float, bad: float) -> Severity | None:
-    """Severity of a number of which less is better; NaN is the worst."""
+    """Severity of a number that should be small; NaN is the worst."""
     if not value < bad:
         return Severity.BAD
     return None if value < caution else Severity.CAUTION

@@ -13,11 +13,11 @@ from softcvi.guides import AbstractGuide
 from softcvi.targets import AbstractTarget
 
 LEAPFROG = 6
-# From so many parameters on, draws do not tell the directions of a covariance, and up
-# to so many a matrix for them takes less time than the densities.
+# From the first number of parameters on, draws are too few for a covariance matrix. Up
+# to the second, products with the matrix cost less than the densities.
 MANY, _MAX_DENSE = 100, 2000
 ACCEPTANCE = 0.75
-# One of so many transitions tries shorter steps, and does not tune them.
+# One of so many transitions takes shorter steps, and is not used for tuning.
 EVERY = 4
 _SETTLED_DECADES = 1.5
 # Nats of energy error from which a transition counts as divergent, as in Stan.
@@ -26,7 +26,7 @@ _DISPERSED_DECADES = 3.0
 
 
 class Chains(eqx.Module):
-    """State of the chains, and what they went through since they were last asked.
+    """State of the chains, and statistics of their transitions since the last call.
 
     Attributes:
         x: Where the chains are, in the fitting space.
@@ -69,7 +69,7 @@ class Pace(eqx.Module):
 
 
 class Geometry(eqx.Module):
-    """What the chains know of the answer: its scales, not its density.
+    """The location and scales of the answer, in which the chains move.
 
     Attributes:
         factor: Factor of a covariance, for the chains' momentum; a matrix or, in many
@@ -123,7 +123,8 @@ def factor_of(
     if size > n // 2:
         mean = shares @ vectors
         return np.sqrt(shares @ (vectors - mean) ** 2)
-    # Weights may sit on one draw; the guide's own covariance keeps this positive.
+    # One draw may have all the weight; the guide's own covariance keeps this positive
+    # definite.
     weighted = np.cov(vectors.T, aweights=shares, ddof=0).reshape(size, size)
     own = np.cov(vectors.T).reshape(size, size)
     covariance = 0.9 * weighted + 0.1 * own
@@ -133,7 +134,7 @@ def factor_of(
 
 @rarely_run
 def _own_factor(guide: AbstractGuide) -> Float[Array, "d d"]:
-    """Derivative of a guide's draws by its base: all there is where that is affine."""
+    """Derivative of a guide's draws by its base: exact if the map is affine."""
     zero = jnp.zeros_like(guide.sample_base(jax.random.key(0)))
     return jax.jacfwd(lambda z: guide.structure.ravel(guide.from_base(z)[0]))(zero)
 
@@ -159,12 +160,12 @@ def _jitter(
 
 
 def started(x: Float[np.ndarray, "chains d"]) -> Chains:
-    """Chains that stand at given points and know nothing yet.
+    """Chains at given points, before their first transition.
 
     Args:
         x: The points.
     """
-    # NumPy, since JAX would compile a program for each line.
+    # NumPy, since JAX would compile each line as a program.
     zeros = np.zeros_like(x)
     unknown = np.full(x.shape[:1], -np.inf, x.dtype)
     step = np.asarray(0.7 * x.shape[1] ** -0.25, x.dtype)
@@ -174,7 +175,7 @@ def started(x: Float[np.ndarray, "chains d"]) -> Chains:
 
 
 def num_full(transitions: int) -> int:
-    """How many of so many transitions have steps of full length.
+    """How many of a number of transitions have steps of full length.
 
     Args:
         transitions: Transitions of chains that are not new.
@@ -191,7 +192,7 @@ def advance(
     is_new: Int[Array, ""],
     pace: Pace,
 ) -> Chains:
-    """So many transitions of Hamiltonian Monte Carlo, with sums over them.
+    """A number of transitions of Hamiltonian Monte Carlo, with sums over them.
 
     Args:
         key: Random key.

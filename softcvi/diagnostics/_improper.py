@@ -1,4 +1,4 @@
-"""Does the posterior have a finite mass: the density must fall off in every direction.
+"""Whether the posterior is proper: the density must fall off in every direction.
 
 A flat prior on a parameter that the data do not determine leaves the posterior
 improper. A guide then widens for as long as it is trained, and none of its diagnostics
@@ -24,7 +24,8 @@ _MARGIN = 0.05
 # Distances in standard deviations of the draws. The far ones tell a very wide prior
 # from a flat one where the draws are much too narrow.
 _DISTANCES = 10.0 ** np.arange(1, 9)
-# Flat directions from a Hessian have rounding errors, which these do not yet show.
+# Flat directions from a Hessian have rounding errors, which are invisible up to these
+# distances.
 _NEAR_DISTANCES = 10.0 ** np.arange(1, 5)
 _BASE_POINTS = 8
 _MAX_DIRECTIONS = 64
@@ -57,7 +58,7 @@ class ImproperDirection(eqx.Module):
 def improper_directions(
     key: PRNGKeyArray, target: AbstractTarget, particles: Float[ArrayLike, "n d"]
 ) -> tuple[ImproperDirection, ...] | None:
-    """Directions along which the posterior has infinite mass, as far as can be seen.
+    """Directions along which the posterior appears to have infinite mass.
 
     Draws are moved far along single parameters, along the principal directions of the
     draws, and along directions without curvature; a direction counts where the density
@@ -179,11 +180,11 @@ def _slopes(
     )
     with np.errstate(invalid="ignore"):
         steps = np.diff(values, axis=-1) / np.diff(np.log(distances))
-    # Beyond what floats can hold nothing is known; no mass there is a fall.
+    # An overflow tells nothing; a density of zero counts as a fall.
     known = ~np.isnan(values[..., 1:]) & ~np.isnan(values[..., :-1])
     steps = np.where(values[..., 1:] == -np.inf, -np.inf, steps)
-    # The steepest fall out there decides: a very wide prior is flat at first, and
-    # numerical limits may make it flat at last.
+    # The steepest slope decides: a very wide prior is flat near the draws, and
+    # numerical limits may make it flat far away.
     steepest = np.min(steps, axis=-1, where=known, initial=np.inf)
     enough = np.sum(known, axis=-1) >= 2
     return np.median(np.where(enough, steepest, -np.inf), axis=1)

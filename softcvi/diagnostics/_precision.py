@@ -65,7 +65,7 @@ def density_rounding(
 def rounding_at(
     key: PRNGKeyArray, target: AbstractTarget, draws: Float[ArrayLike, "n d"]
 ) -> float | None:
-    """The same from draws that are at hand.
+    """The same from given draws.
 
     Args:
         key: Random key.

@@ -1,4 +1,4 @@
-"""Short Hamiltonian chains from draws: do they stay, and where do averages go?"""
+"""Short Hamiltonian chains from draws: do they stay, and where do their averages go?"""
 
 import dataclasses
 import functools
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import paramax
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from softcvi._compile import as_array, host_fold_in, rarely_run
 from softcvi.diagnostics._clusters import clusters, factor_within
@@ -26,17 +26,16 @@ from softcvi.diagnostics._hamiltonian import (
     started,
 )
 from softcvi.posterior import ImportanceSample, Posterior
-from softcvi.targets import Structure
 from softcvi.targets._cost import affordable, effort_of
 from softcvi.targets._numpy_random import numpy_generator
 
-# A memory that is nearly complete says nothing about where the chains would end.
+# Chains that still depend fully on their start do not show where they would end.
 _LARGEST_MEMORY = 0.95
 
 
 @dataclasses.dataclass(frozen=True)
 class Limit:
-    """Where the average of each chain goes, and the memory of its start."""
+    """The limit of each chain's average, and its dependence on the start."""
 
     each: np.ndarray
     memory: np.ndarray
@@ -55,7 +54,7 @@ class Limit:
 # Chains of improper posteriors have no bounds.
 @np.errstate(invalid="ignore", over="ignore")
 def limit_of(later: np.ndarray, start: np.ndarray, modes: np.ndarray) -> Limit:
-    """Where averages over chains go, from how much they have forgotten of their start.
+    """Limits of averages over chains, extrapolated by their dependence on the start.
 
     If what is left of the start's departure is the share ``memory``, the mean of
     ``later - memory * start`` is ``1 - memory`` times the mean in the long run.
@@ -81,7 +80,7 @@ def limit_of(later: np.ndarray, start: np.ndarray, modes: np.ndarray) -> Limit:
 def spread_of(
     first: Limit, second: Limit, own: np.ndarray, errors: float
 ) -> np.ndarray:
-    """Variances that chains go to; zero where they have none.
+    """Limits of the variances over chains; zero where they have none.
 
     What chains that remember their start go to is known so badly that a variance can
     come out negative. Where it could as well be the answer's own, the chains say
@@ -103,29 +102,29 @@ _PROPOSALS = 4000
 # Above this many parameters fewer chains are averaged over more transitions, which
 # takes as long; transitions there are nearly independent in whitened space.
 CHAINS_OF_MANY = 128
-# Transitions to settle in, then to measure; measured again, over more of them, while
-# the chains still remember where they started.
+# Transitions for warm-up, then for measurement; measured again, over more of them,
+# while the chains still depend on their starts.
 _SETTLING = 30
 _MEASURED: tuple[int, ...] = (30, 60, 120)
-# Where a log density takes millions of operations: fewer chains within a budget, down
-# to so many; and of so few chains those that are measured are most.
+# Where a log density takes millions of operations: fewer chains within this budget, at
+# least so many, with shorter warm-up and fewer dispersed starts.
 _BUDGET = 1e11
-_CHAINS_OF_DEAR = 24
-_SETTLING_OF_DEAR = 10
-_MEASURED_OF_DEAR = (20, 60)
-_DISPERSED_OF_DEAR = 1 / 3
+_CHAINS_OF_COSTLY = 24
+_SETTLING_OF_COSTLY = 10
+_MEASURED_OF_COSTLY = (20, 60)
+_DISPERSED_OF_COSTLY = 1 / 3
 # A gradient takes about as long as so many values.
 GRADIENT = 3
 _FORGOTTEN = 0.5
-# So many chains start from a normal of twice the spread.
+# Share of the chains that start from a normal of twice the spread.
 _DISPERSED_SHARE = 0.5
 INFLATION = 2.0
-# Values further out count as this far, so that heavy tails have errors.
+# Larger values are cut off here, so that errors exist for heavy tails.
 _LIMIT = 6.0
 _POOLED_ERRORS = 3.0
 _TYPICAL = 0.01
 _MARGIN = 2.0
-# Whole weights, and densities of the guide, mean something up to here.
+# Most parameters for which weights of whole draws are informative.
 _MAX_WEIGHED = 100
 
 
@@ -139,8 +138,8 @@ class _Answer:
     limit: np.ndarray
 
     @classmethod
-    def of(cls, sample: ImportanceSample, structure: Structure) -> "_Answer":
-        vectors = vectors_of(sample.particles, structure)
+    def of(cls, sample: ImportanceSample) -> "_Answer":
+        vectors = vectors_of(sample)
         shares = shares_of(sample)
         mean = shares @ vectors
         sd = np.sqrt(shares @ (vectors - mean) ** 2)
@@ -186,17 +185,17 @@ def short_chains(
         )
     if sample is None or sample.particles is None:
         sample = posterior.importance(key, _PROPOSALS)
-    answer = _Answer.of(sample, target.structure)
+    answer = _Answer.of(sample)
     size = answer.mean.size
     if size > MANY:
         chains = min(chains, CHAINS_OF_MANY)
     settling, measured, share = _SETTLING, _MEASURED, _DISPERSED_SHARE
     per_chain = GRADIENT * LEAPFROG * (settling + measured[0])
-    fewest = min(chains, _CHAINS_OF_DEAR)
+    fewest = min(chains, _CHAINS_OF_COSTLY)
     chains = affordable(target, _BUDGET, fewest=fewest, most=chains, each=per_chain)
-    if chains == _CHAINS_OF_DEAR:
-        settling, measured = _SETTLING_OF_DEAR, _MEASURED_OF_DEAR
-        share = _DISPERSED_OF_DEAR
+    if chains == _CHAINS_OF_COSTLY:
+        settling, measured = _SETTLING_OF_COSTLY, _MEASURED_OF_COSTLY
+        share = _DISPERSED_OF_COSTLY
     rng = numpy_generator(key)
     weighs = (sample.is_usable or sample.khat == -np.inf) and size <= _MAX_WEIGHED
     dispersed = int(share * chains) if weighs else 0
@@ -206,7 +205,7 @@ def short_chains(
     out = spread_by(factor, noise)
     begin = np.concatenate([answer.vectors[pick], answer.mean + INFLATION * out])
     dtype = jnp.result_type(*target.structure.dtypes)
-    # Steps as long as from one mode to the next are refused in all of them.
+    # Steps as long as the distance between modes would be rejected.
     within = factor_within(answer.vectors[pick]) if factor.ndim == 2 else None
     geometry = Geometry(
         as_array(factor if within is None else within, dtype),
@@ -216,7 +215,7 @@ def short_chains(
     )
     none, one = np.int32(0), np.int32(1)
     state = started(np.asarray(begin, dtype))
-    # The key itself may have made the draws.
+    # Another key, since this one may have made the draws.
     keys = [host_fold_in(key, i + 1) for i in range(2 + len(measured))]
     pace = Pace.of(LEAPFROG, LEAPFROG)
     advance = advance_by_effort[effort_of(target)]
@@ -245,14 +244,13 @@ def shares_of(sample: ImportanceSample) -> np.ndarray:
     return shares / shares.sum()
 
 
-def vectors_of(particles: PyTree, structure: Structure) -> np.ndarray:
-    """Stacked particles as the rows of a matrix, in the structure's order.
+def vectors_of(sample: ImportanceSample) -> Float[np.ndarray, "n d"]:
+    """Draws in the fitting space, one per row.
 
     Args:
-        particles: Particles with a leading axis.
-        structure: Of one particle.
+        sample: Weighted draws.
     """
-    leaves = map(np.asarray, structure.treedef.flatten_up_to(particles))
+    leaves = map(np.asarray, jax.tree_util.tree_leaves(sample.particles))
     rows = [leaf.reshape(len(leaf), -1) for leaf in leaves]
     return np.concatenate(rows, axis=1).astype(np.float64)
 
@@ -274,7 +272,7 @@ def _compare(
     second = limit_of(squares, at_start**2, modes)
     own_first = answer.shares @ at_answer
     own_second = answer.shares @ at_answer**2
-    # The largest of so many errors is to be expected, and no evidence.
+    # The largest of many errors is expected to be this large.
     errors = 1.0 + np.sqrt(2 * np.log(size))
     # Chains that all stay at one draw have no spread: infinitely far from the answer's.
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -301,7 +299,7 @@ def _compare(
 def _beyond(
     value: Float[ArrayLike, "..."], error: Float[ArrayLike, "..."]
 ) -> Float[ArrayLike, "..."]:
-    """What is left of values when errors are taken away from their size.
+    """Values shrunk towards zero by their errors.
 
     Infinite values stay so, whatever their error; parameters without any spread, such
     as constants, have nothing to compare.
@@ -338,7 +336,7 @@ def _escaped_share(
     state: Chains,
     begun_at: np.ndarray,
 ) -> float:
-    """Share of the chains that ended where the answer should be and is not.
+    """Share of the chains that ended where the answer should have density but has not.
 
     There the posterior is as dense as at the answer's own draws, but its density over
     the guide's is higher than at any of the guide's draws.
@@ -349,7 +347,7 @@ def _escaped_share(
     highest = np.max(ratios[np.isfinite(ratios)])
     is_typical = log_p >= np.quantile(begun_at, _TYPICAL, method="lower")
     with np.errstate(invalid="ignore"):
-        # Outside the support of both the difference is no number: outside as well.
+        # NaN: outside the support of both.
         is_outside = ~(log_p - log_q <= highest + _MARGIN)
     dispersed = slice(len(begun_at), None)
     groups = (slice(0, len(begun_at)), dispersed)

@@ -1,18 +1,20 @@
-"""The verdict: can this answer be trusted."""
+"""The verdict: can this answer be trusted, and why, in words.
+
+Sentences are made here alone; no code reads a sentence.
+"""
+
+from collections.abc import Callable
 
 import equinox as eqx
 
 from softcvi.diagnostics._evidence import Evidence
 from softcvi.diagnostics._find import Finding, Kind, Severity, find, has_even_weights
-from softcvi.diagnostics._words import advice, reasons
 
 _LEVELS = {
     Severity.NOTE: "trusted",
     Severity.CAUTION: "caution",
     Severity.BAD: "not trusted",
 }
-
-
 # Properties of the model, which are the same for every answer.
 _OF_THE_MODEL = {
     Kind.PRECISION,
@@ -23,7 +25,7 @@ _OF_THE_MODEL = {
 
 
 class Verdict(eqx.Module):
-    """What the program thinks of its own answer.
+    """How far an answer can be trusted, and why.
 
     Attributes:
         level: ``"trusted"``, ``"caution"`` or ``"not trusted"``.
@@ -76,12 +78,12 @@ class Verdict(eqx.Module):
     @property
     def reasons(self) -> tuple[str, ...]:
         """The findings in words; what was checked, where there are none."""
-        return reasons(self.findings, self.evidence)
+        return _reasons(self.findings, self.evidence)
 
     @property
     def advice(self) -> tuple[str, ...]:
         """What to try next."""
-        return advice(self.findings, self.evidence)
+        return _advice(self.findings, self.evidence)
 
     def __str__(self) -> str:
         return f"{self.level}: " + "; ".join(self.reasons)
@@ -107,3 +109,187 @@ def judge(evidence: Evidence) -> Verdict:
     findings = find(evidence)
     worst = max((f.severity for f in findings), default=Severity.NOTE)
     return Verdict(_LEVELS[worst], findings, evidence)
+
+
+_REASONS: dict[Kind, Callable[[dict[str, float]], str]] = {
+    Kind.FAILED: lambda n: "the fit failed",
+    Kind.INTERRUPTED: lambda n: "the fit was interrupted before its end",
+    Kind.INFINITE_DENSITY: lambda n: (
+        f"the log density is plus infinity at {n['count']:.0f} of the draws"
+    ),
+    Kind.NOT_A_NUMBER: lambda n: (
+        f"the log density is not a number (NaN) at {n['share']:.1%} of the draws"
+    ),
+    Kind.BAD_DENSITIES: lambda n: (
+        f"{n['share']:.1%} of the fit's log densities were NaN or plus infinity"
+    ),
+    Kind.SKIPPED_STEPS: lambda n: (
+        f"{n['share']:.0%} of the steps had no usable gradient and were skipped"
+    ),
+    Kind.NO_USABLE_WEIGHT: lambda n: "not a single importance weight is usable",
+    Kind.HIGH_KHAT: lambda n: (
+        f"k-hat {n['khat']:.2f} is above {n['usable']}: the guide misses part of the "
+        "posterior"
+    ),
+    Kind.EVEN_WEIGHTS: lambda n: "weights are so even that k-hat says nothing",
+    Kind.UNCONFIRMED: lambda n: (
+        f"k-hat {n['khat']:.2f} is above {n['usable']}, and short chains are too "
+        "slow to confirm the draws"
+    ),
+    Kind.CHAINS_AGREE: lambda n: (
+        f"k-hat {n['khat']:.2f} is above {n['usable']}, but most draws carry weight "
+        "and short chains confirm means and standard deviations"
+    ),
+    Kind.DOUBTFUL_KHAT: lambda n: (
+        f"k-hat {n['khat']:.2f} is between {n['good']} and {n['usable']}, with an "
+        f"effective sample size of {n['ess']:.0f}"
+    ),
+    Kind.FEW_WEIGHTS: lambda n: f"only {n['share']:.1%} of the draws carry weight",
+    Kind.FEW_EVALUATIONS: lambda n: (
+        f"the evaluations have an effective sample size of {n['ess']:.0f}, below "
+        f"{n['limit']:.0f}"
+    ),
+    Kind.LABEL_ESS: lambda n: (
+        f"label ESS {n['label_ess']:.2f} of {n['num_particles']:.0f}: one label takes "
+        "all the weight"
+    ),
+    Kind.DRIFT: lambda n: (
+        f"the ELBO still moved by {n['drift']:.2f} nats at the end of the run"
+    ),
+    Kind.CORRECTION: lambda n: (
+        f"importance weights move a mean by {n['shift']:.2f} standard deviations"
+    ),
+    Kind.CHAIN_SHIFT: lambda n: (
+        f"short chains from the draws move a mean by {n['shift']:.2g} standard "
+        "deviations"
+    ),
+    Kind.CHAIN_SPREAD: lambda n: (
+        f"standard deviations are {n['narrow']:.2f} to {n['wide']:.2f} times those of "
+        "short chains"
+    ),
+    Kind.ESCAPED: lambda n: (
+        f"{n['share']:.1%} of short chains end where the posterior is as dense as at "
+        "the draws, but the guide has no density"
+    ),
+    Kind.PER_PARAMETER: lambda n: (
+        f"with {n['dimension']:.0f} parameters this is about the mean and standard "
+        "deviation of each, which short chains confirm; weights of whole draws say "
+        "nothing"
+    ),
+    Kind.SAMPLER_RHAT: lambda n: (
+        f"R-hat {n['rhat']:.3f} is not below {n['limit']}: the chains disagree"
+    ),
+    Kind.SAMPLER_ESS: lambda n: (
+        f"effective sample size {n['ess']:.0f} of the chains is below {n['limit']:.0f}"
+    ),
+    Kind.SAMPLER_DIVERGENCES: lambda n: (
+        f"{n['divergent_share']:.1%} of the transitions diverged"
+    ),
+    Kind.PRECISION: lambda n: f"rounding changes log densities by {n['nats']:.2g} nats",
+    Kind.START_DISAGREEMENT: lambda n: (
+        f"starts ended in different places, {n['nats']:.1f} nats apart"
+    ),
+    Kind.BROAD_DRAWS: lambda n: (
+        f"draws from further out move a mean by {n['shift']:.2f} standard deviations, "
+        f"and a standard deviation is {n['spread']:.2f} times theirs"
+    ),
+    Kind.MISSING_MASS: lambda n: (
+        f"about {n['share']:.1%} of the mass is in places that were not seen"
+    ),
+    Kind.DISCRETE_UNCHECKED: lambda n: (
+        "other values of the discrete parameters were not looked for"
+    ),
+    Kind.NOTHING_MEASURED: lambda n: "neither weights nor chains could be checked",
+}
+
+
+def _reasons(findings: tuple[Finding, ...], evidence: Evidence) -> tuple[str, ...]:
+    """Findings as sentences; what was checked, where nothing speaks against it."""
+    words: list[str] = []
+    if all(finding.severity is Severity.NOTE for finding in findings):
+        words.append(_what_was_checked(evidence))
+    for finding in findings:
+        if finding.kind is Kind.MODEL_WARNING:
+            words += [f"the model warns: {text}" for text in evidence.model_warnings]
+        elif finding.kind is Kind.IMPROPER:
+            names = ", ".join(f"'{d.name}'" for d in evidence.improper)
+            words.append(f"the posterior is improper: it has no finite mass in {names}")
+        else:
+            words.append(_REASONS[finding.kind](finding.numbers))
+    return tuple(words)
+
+
+def _what_was_checked(evidence: Evidence) -> str:
+    sampler, weights = evidence.sampler, evidence.weights
+    if sampler is not None:
+        words = f"R-hat {sampler.rhat:.3f}, effective sample size {sampler.ess:.0f}"
+        if sampler.divergences:
+            words += f", {sampler.divergent_share:.1%} of the transitions diverged"
+        return words
+    if weights is None:
+        return "nothing speaks against it"
+    words = (
+        f"k-hat {weights.khat:.2f}, {weights.ess_share:.0%} of the draws carry weight"
+    )
+    apart = None if evidence.search is None else evidence.search.narrowest_apart
+    if apart is None:
+        return words
+    return f"{words}, separate modes down to {apart:.1g} of the widest would be noticed"
+
+
+def _advice(findings: tuple[Finding, ...], evidence: Evidence) -> tuple[str, ...]:
+    """What to try next; never what is already in use or cannot be used."""
+    kinds = {finding.kind for finding in findings}
+    tips = [words for kind, words in _REMEDIES.items() if kind in kinds]
+    if kinds & {Kind.LABEL_ESS}:
+        tips.append(_label_remedy(evidence))
+    # Several findings share a remedy.
+    return tuple(dict.fromkeys(tips))
+
+
+_RICHER = "Let softcvi.fit_until try richer guides and chains."
+_MODEL = "Check the model where parameters are extreme: its log density must be finite."
+_REMEDIES: dict[Kind, str] = {
+    Kind.FAILED: "Read the message of the fit; it names the remedy.",
+    Kind.INTERRUPTED: "Run it again from its checkpoint to go on.",
+    Kind.INFINITE_DENSITY: _MODEL,
+    Kind.NOT_A_NUMBER: _MODEL,
+    Kind.BAD_DENSITIES: _MODEL,
+    Kind.SKIPPED_STEPS: _MODEL,
+    Kind.NO_USABLE_WEIGHT: _MODEL,
+    Kind.HIGH_KHAT: _RICHER,
+    Kind.DOUBTFUL_KHAT: _RICHER,
+    Kind.UNCONFIRMED: _RICHER,
+    Kind.FEW_WEIGHTS: _RICHER,
+    Kind.FEW_EVALUATIONS: "Ask for more points.",
+    Kind.CHAIN_SHIFT: _RICHER,
+    Kind.CHAIN_SPREAD: _RICHER,
+    Kind.ESCAPED: _RICHER,
+    Kind.DRIFT: "Give it more steps.",
+    Kind.CORRECTION: "Use the corrected draws: result.sample(key, n).",
+    Kind.SAMPLER_RHAT: "Run longer chains, or write the model in other coordinates.",
+    Kind.SAMPLER_ESS: "Run longer chains, or write the model in other coordinates.",
+    Kind.SAMPLER_DIVERGENCES: "Write the model in other coordinates (non-centred).",
+    Kind.PRECISION: (
+        "Subtract a constant from the log density, measure parameters from a point "
+        "near the posterior in units of its size, sum the likelihood with "
+        "softcvi.targets.DataTarget, or use double precision: "
+        'jax.config.update("jax_enable_x64", True).'
+    ),
+    Kind.START_DISAGREEMENT: "Use a guide that can hold several modes.",
+    Kind.BROAD_DRAWS: _RICHER,
+    Kind.MISSING_MASS: "Search with more starts, or use a guide with several modes.",
+    Kind.IMPROPER: "Give the parameters it names a proper prior.",
+    Kind.DISCRETE_UNCHECKED: (
+        "Repeat the fit with other keys and compare, or sum the discrete parameters "
+        "out of the model."
+    ),
+    Kind.MODEL_WARNING: "Mend what the model's own library warns about.",
+}
+
+
+def _label_remedy(evidence: Evidence) -> str:
+    remedies = ["a richer guide", "more particles"]
+    if evidence.uses_labels and evidence.has_gradient:
+        remedies.append("objective=softcvi.ELBO()")
+    return f"Use {', '.join(remedies[:-1])} or {remedies[-1]}."

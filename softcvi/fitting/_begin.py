@@ -130,14 +130,14 @@ def _startup_share(start: AbstractStart) -> float:
     return 0.0 if isinstance(start, NoStart) else STARTUP_SHARE
 
 
-# What is left to train where the weights are even: a twentieth of the usual steps, in
-# which the history shows that nothing moves.
+# Steps where the weights are even before training: a twentieth of the default, enough
+# for the history to show that nothing changes.
 _FEW = 500
 _DRAWS = 1000
-# Fewer of both where a log density takes millions of operations, within a budget.
+# Fewer steps and draws where a log density takes millions of operations.
 _BUDGET = 3e10
 _FEWEST, _FEWEST_DRAWS = 100, 250
-# Parameters that may have one weight together, in the sense of the verdict's threshold.
+# The verdict's threshold of even weights applies to each group of this many parameters.
 _PART = 100
 # Other draws than those that compare start and end, and than those of the verdict.
 _SEED = 20_23
@@ -149,7 +149,7 @@ def enough_steps(
     objective: AbstractObjective,
     steps: int,
 ) -> tuple[int, str]:
-    """How many steps a guide needs that a start has placed, and why, for people.
+    """Number of steps that a placed guide needs, and the reason in words.
 
     With hundreds of parameters or many rows each step is expensive, and a posterior
     that is normal is known before the first one: importance weights of the guide as
@@ -164,14 +164,14 @@ def enough_steps(
     Returns:
         Number of steps, and a reason; empty where all of them are needed.
     """
-    # All data at once can be far more than the steps would read.
+    # A target with mini-batches may have far more data than the steps would read.
     by_parts = target.draw_data(host_key(0)) is not None
     if steps <= _FEW or by_parts or not target.has_gradient:
         return steps, ""
     draws = affordable(target, _BUDGET, fewest=_FEWEST_DRAWS, most=_DRAWS)
     sample = Posterior(guide, target).importance(host_key(_SEED), draws)
     share = sample.ess / draws
-    # The share of a product of independent parts is the product of theirs.
+    # Effective shares of independent groups multiply.
     even = THRESHOLDS.even_ess_share ** max(1.0, guide.structure.size / _PART)
     if not (sample.is_usable and share > even):
         return steps, ""

@@ -143,7 +143,7 @@ def _silence_reading() -> None:
 
 
 def _machine() -> str:
-    """A name for processors that run the same programs: homes are shared by machines.
+    """A name of the processor type: machines with different ones may share a home.
 
     JAX's own key does not know the processor's instructions.
     """

@@ -2,20 +2,22 @@
 
 from typing import NamedTuple
 
-import jax
 import numpy as np
 from jaxtyping import Float
 
+from softcvi.diagnostics._short_chains import vectors_of
 from softcvi.posterior import ImportanceSample
 from softcvi.starts import Moments
 
-# With fewer effective draws than this, their number is chance, and the ELBO decides.
+# Below this number of effective draws the number itself is unreliable, and the ELBO
+# decides.
 _FEW_EFFECTIVE = 20
 _SURE = 3.0
 _LOWER_SHARE = 0.9
 # A mode is in the answer if draws near it have a fifth of the mass that it should have.
 _KEPT_SHARE = 0.2
-# Near: the square of the distance within so many standard deviations of its mean.
+# Near: the squared distance exceeds its mean by at most so many of its standard
+# deviations.
 _NEAR = 5.0
 
 
@@ -34,7 +36,7 @@ class Quality(NamedTuple):
 
 
 def quality(log_ratios: Float[np.ndarray, " n"]) -> Quality:
-    """Read log ratios ``log p - log q`` at draws of a guide.
+    """The quality of a guide from log ratios ``log p - log q`` at its draws.
 
     Example:
         >>> import numpy as np
@@ -55,7 +57,7 @@ def quality(log_ratios: Float[np.ndarray, " n"]) -> Quality:
 
 
 def quality_of(sample: ImportanceSample) -> Quality:
-    """Read weighted draws."""
+    """The quality of a guide from weighted draws."""
     return quality(np.asarray(sample.log_p) - np.asarray(sample.log_q))
 
 
@@ -89,7 +91,7 @@ def missed_mass(modes: tuple[Moments, ...], sample: ImportanceSample) -> float:
         return 0.0
     shares = np.exp(known - np.max(known))
     shares = shares / np.sum(shares)
-    vectors = flat_vectors(sample)
+    vectors = vectors_of(sample)
     weights = np.exp(sample.log_weights)
     missed = 0.0
     for mode, share in zip(modes, shares, strict=True):
@@ -99,13 +101,6 @@ def missed_mass(modes: tuple[Moments, ...], sample: ImportanceSample) -> float:
         if held < _KEPT_SHARE * share:
             missed += float(share)
     return missed
-
-
-def flat_vectors(sample: ImportanceSample) -> Float[np.ndarray, "n d"]:
-    """Draws in the fitting space, one per row."""
-    leaves = map(np.asarray, jax.tree_util.tree_leaves(sample.particles))
-    vectors = [leaf.reshape(len(leaf), -1) for leaf in leaves]
-    return np.concatenate(vectors, axis=1).astype(np.float64)
 
 
 def _squared_distance(

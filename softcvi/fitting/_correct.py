@@ -52,7 +52,7 @@ def corrected(result: FitResult) -> FitResult:
         seconds_run=result.seconds_run + time.perf_counter() - began,
     )
     gain = other.rank[0] - result.rank[0]
-    # Chains that have met are the better answer, if weights do not correct the guide.
+    # Chains that agree are the better answer, if weights do not correct the guide.
     has_met = chains.rhat < MET_RHAT and not result.has_usable_weights
     return other if gain > 0 or (gain == 0 and has_met) else result
 
@@ -66,7 +66,7 @@ def _num_places(result: FitResult) -> int:
 
 
 def _could_be_trusted(evidence: Evidence) -> bool:
-    """Whether all that speaks against an answer is what perfect chains would mend."""
+    """Whether perfect chains would remove all that speaks against an answer."""
     perfect = SamplerEvidence(rhat=1.0, ess=np.inf, divergences=0, num_draws=1)
     return judge(
         dataclasses.replace(

@@ -40,13 +40,13 @@ class Devices(eqx.Module):
 
     @property
     def num_rows(self) -> int:
-        """Runs with those that fill up the last device, so that all have as many."""
+        """Number of runs, rounded up so that all devices have equally many."""
         if self.mesh is None:
             return self.runs
         return -(-self.runs // self.mesh.size) * self.mesh.size
 
     def without_filling(self, tree: PyTree) -> PyTree:
-        """The rows of the runs alone."""
+        """The arrays without the rows that fill up the last device."""
         if self.num_rows == self.runs:
             return tree
         return _map(lambda leaf: leaf[: self.runs], tree)
@@ -91,7 +91,7 @@ def are_many() -> bool:
 
 
 def agreed(value: Any) -> int:
-    """What the first process says, in all of them.
+    """The value of the first process, in all processes.
 
     Args:
         value: An integer or a truth value; that of the other processes is ignored.
@@ -100,7 +100,7 @@ def agreed(value: Any) -> int:
 
 
 def shared(tree: PyTree) -> PyTree:
-    """Arrays of the first process, in all of them.
+    """The arrays of the first process, in all processes.
 
     Args:
         tree: Arrays of the same shapes everywhere.
@@ -109,7 +109,7 @@ def shared(tree: PyTree) -> PyTree:
 
 
 def ended_elsewhere(step: int, words: str) -> str:
-    """What to say when a step fails that needs all processes.
+    """The message for a step that failed because another process has ended.
 
     Args:
         step: Steps that were done.

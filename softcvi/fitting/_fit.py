@@ -147,7 +147,7 @@ def fit(
 
     result = _first_trusted(run_key, beginning, plan)
     raise_if_failed([result], throw)
-    # Limits of the user's leave no room for chains.
+    # Chains could exceed a limit that the user has set.
     if guide is None and isinstance(stopping, Never):
         try:
             with callback_failures():
@@ -161,7 +161,7 @@ def fit(
 
 
 def _interrupted(result: FitResult, when: str) -> FitResult:
-    """A result that Ctrl-C came after: the fit was to go on."""
+    """The result so far of a fit that Ctrl-C has ended."""
     message = f"{result.message}; interrupted {when}"
     return dataclasses.replace(result, status="interrupted", message=message)
 
@@ -194,7 +194,7 @@ def _first_trusted(key: PRNGKeyArray, beginning: Beginning, plan: Plan) -> FitRe
         except ValueError as error:
             if not results:
                 raise
-            # What other guides have reached is not lost to one that cannot be used.
+            # An unusable guide must not discard the results of the others.
             message = f"{results[-1].message}; {candidate.words}: {first_line(error)}"
             results[-1] = results[-1].with_facts(message=message)
             continue

@@ -193,7 +193,7 @@ def prepare(
     return state, run
 
 
-# One program, where each operation by itself would be compiled as one.
+# Jitted, since otherwise each operation would be compiled separately.
 @functools.partial(rarely_run, effort=0)
 def _first_state(template: PyTree, optimizer: AbstractOptimizer) -> LoopState:
     params = ravel_pytree(template)[0] if optimizer.flat else template
@@ -259,7 +259,7 @@ def _advance_one(state: LoopState, start: Array, stop: Array, run: Run) -> LoopS
     return advance(state, start, stop, run)
 
 
-# For a single fit; and for one that takes less time than better code to compile.
+# For a single fit; and for a fit that takes less time than full optimisation.
 advance_one = on_device(_advance_one)
 advance_by_effort = by_effort(_advance_one)
 

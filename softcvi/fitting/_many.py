@@ -113,14 +113,11 @@ def fit_many(
     host = Host(stopping, as_reporter(progress), as_checkpoint(checkpoint), description)
     plan = Plan(steps, learning_rate, optimizer, host, throw)
 
-    # As in ``fit``, so that a run can be repeated alone with its key.
-    parts = jax.vmap(lambda key: jax.random.split(key, 4))(keys)
     try:
         with callback_failures():
             check_support(keys[0], one_guide, one_target)
             results = begin_and_train(
-                parts[:, 0],
-                parts[:, 3],
+                keys,
                 target,
                 guide,
                 batch,
@@ -140,8 +137,7 @@ def fit_many(
 
 
 def begin_and_train(
-    start_keys: Key[Array, " runs"],
-    run_keys: Key[Array, " runs"],
+    keys: Key[Array, " runs"],
     target: AbstractTarget,
     guide: AbstractGuide,
     batch: Batch,
@@ -153,8 +149,7 @@ def begin_and_train(
     """Place the guides of many runs, each by Newton paths of its own, and train them.
 
     Args:
-        start_keys: Keys of the starts.
-        run_keys: Keys of the runs.
+        keys: One per run.
         target: The target.
         guide: The guide.
         batch: What has a leading axis of runs.
@@ -163,6 +158,9 @@ def begin_and_train(
         paths: Paths per run; none for guides that begin as given.
     """
     began = time.perf_counter()
+    # As in ``fit``, so that a run can be repeated alone with its key.
+    parts = jax.vmap(lambda key: jax.random.split(key, 4))(keys)
+    start_keys, run_keys = parts[:, 0], parts[:, 3]
     one_guide, one_target = batch.one(0, guide, target)
     startup_steps = int(STARTUP_SHARE * plan.steps) if paths else 0
     words = "the guide as given"

@@ -35,12 +35,9 @@ def fit_from_starts(
     is_auto = isinstance(start, Explore)
     if not (is_auto or isinstance(start, NoStart)):
         guide = placed(key, target, guide, start, objective).candidates[0].make()
-    keys = jax.random.split(key, starts)
-    parts = jax.vmap(lambda key: jax.random.split(key, 4))(keys)
     batch = Batch(starts, guide=False, target=False)
     results = begin_and_train(
-        parts[:, 0],
-        parts[:, 3],
+        jax.random.split(key, starts),
         target,
         guide,
         batch,
@@ -77,14 +74,14 @@ def _distinct(ranked: list[FitResult]) -> list[FitResult]:
         behind = ranked[0].importance.log_evidence - result.importance.log_evidence
         if not behind < _NEGLIGIBLE:
             continue
-        if all(_apart(result, other) for other in kept):
+        if all(_are_separate(result, other) for other in kept):
             kept.append(result)
     return kept
 
 
-def _apart(one: FitResult, other: FitResult) -> bool:
+def _are_separate(one: FitResult, other: FitResult) -> bool:
     """Whether two fits are separated along the line that joins their means."""
-    a, b = (_flat(r) for r in (one, other))
+    a, b = (_draws_as_rows(r) for r in (one, other))
     difference = a.mean(axis=0) - b.mean(axis=0)
     scale = a.std(axis=0) + b.std(axis=0) + 1e-12
     direction = difference / scale**2
@@ -93,7 +90,7 @@ def _apart(one: FitResult, other: FitResult) -> bool:
     return bool(gap > _FAR * 0.5 * (first.std() + second.std()))
 
 
-def _flat(result: FitResult) -> np.ndarray:
+def _draws_as_rows(result: FitResult) -> np.ndarray:
     draws = result.importance.draws.values()
     return np.concatenate(
         [np.asarray(d, np.float64).reshape(len(d), -1) for d in draws], axis=1

@@ -59,7 +59,7 @@ class Silent(AbstractReporter):
 
 
 class Bar(AbstractReporter):
-    """A live bar: step, steps a second, excess, label ESS and time left.
+    """A live bar: step, steps per second, excess, label ESS and time left.
 
     Args:
         console: Where to draw, standard error by default.

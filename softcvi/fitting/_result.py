@@ -27,13 +27,14 @@ from softcvi.diagnostics import (
 )
 from softcvi.diagnostics._chain_draws import ChainDraws
 from softcvi.diagnostics._examine import prepare_examination
-from softcvi.fitting._compare import flat_vectors, missed_mass, quality_of
+from softcvi.diagnostics._short_chains import vectors_of
+from softcvi.fitting._compare import missed_mass, quality_of
 from softcvi.fitting._interrupt import CallbackFailure, callback_failures
 from softcvi.posterior import ImportanceSample, Posterior, psis
 from softcvi.starts import StartReport
 from softcvi.targets._cost import affordable
 
-# Parameters of a model with more numbers are counted in the summary.
+# The summary lists trained model parameters up to this size, and counts larger ones.
 _FEW_NUMBERS = 8
 CHECK_DRAWS = 4000
 _CHECK_SEED = 20_25
@@ -208,7 +209,7 @@ class FitResult:
             return None
         weights = self.weighted_draws[1]
         weights = None if weights is None else np.exp(weights)
-        return self.compared_with_broad(flat_vectors(self.importance), weights)
+        return self.compared_with_broad(vectors_of(self.importance), weights)
 
     def compared_with_broad(
         self, vectors: Float[np.ndarray, "n d"], weights: np.ndarray | None = None
@@ -225,7 +226,7 @@ class FitResult:
         return search.broad.compared(BroadMoments.of(vectors, weights))
 
     def _search(self) -> SearchEvidence | None:
-        """How far was looked, with the mass of modes that the answer leaves out."""
+        """Evidence of the search, with the mass of modes that the answer leaves out."""
         if self.start is None or self.start.search is None:
             return None
         found = self.start.search
@@ -277,7 +278,7 @@ class FitResult:
 
     @property
     def rank(self) -> tuple[int, float, float]:
-        """How good the answer is, to compare answers about one posterior by.
+        """Key to compare answers about one posterior; larger is better.
 
         The verdict first, then the effective number of weighted draws where weights
         have a finite mean, then the ELBO.

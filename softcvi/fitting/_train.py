@@ -41,11 +41,11 @@ _USABLE_SHARE = 0.5
 # of one that takes more operations.
 _FEW_DRAWS = 500
 _BUDGET = 3e10
-# A fit with less to do is compiled quickly: with fewer trained numbers, as normals and
-# t's have, and fewer operations in all log densities.
+# A fit with fewer trained numbers (as of normals and t's) and fewer operations in all
+# log densities is compiled with little optimisation.
 _FEW_PARAMETERS = 5_000
 _LITTLE_WORK = 5e9
-# Other draws than those of the verdict, which must have been used for nothing before.
+# Not the draws of the verdict, which must be fresh.
 _COMPARE_SEED = 20_24
 
 
@@ -99,7 +99,7 @@ def train(
         key, guide, target, objective, optimizer, steps, startup_steps, batch
     )
 
-    begin: Callable[[], None] = _nothing
+    begin: Callable[[], None] = _prepare_nothing
     if batch is None:
         program = advance_for(target, objective, first.params, steps)
         advance = _advance_one(program, run)
@@ -139,7 +139,7 @@ def train(
 def advance_for(
     target: AbstractTarget, objective: AbstractObjective, params: PyTree, steps: int
 ) -> Callable[[LoopState, Array, Array, Run], LoopState]:
-    """The compiled loop for a single fit that takes less time in all.
+    """The loop of a single fit, compiled such that it takes less time in all.
 
     Quickly compiled steps take 0 to 17 % longer for normals and t's, which all of the
     paper's tasks make up for, and up to a half longer for flows. What decides is
@@ -152,7 +152,7 @@ def advance_for(
         steps: Steps of the fit.
     """
     size = sum(leaf.size for leaf in jax.tree_util.tree_leaves(params))
-    # What callbacks and parts of the data cost is not known.
+    # The cost of callbacks and of mini-batches is unknown.
     is_known = target.has_gradient and not target.amortised
     is_known = is_known and target.draw_data(host_key(0)) is None
     if jax.default_backend() != "cpu" or size > _FEW_PARAMETERS or not is_known:
@@ -169,7 +169,7 @@ def _prepare(program: Callable, first: LoopState, run: Run) -> None:
     prepare_examination(Posterior(*run.unpack(first.params)))
 
 
-def _nothing() -> None:
+def _prepare_nothing() -> None:
     """Many fits at once are one program, with nothing to compile beside it."""
 
 

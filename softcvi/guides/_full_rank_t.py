@@ -1,4 +1,4 @@
-"""A Student's t with any covariance: a normal whose draws reach further out."""
+"""A Student's t with any covariance: a normal with heavier tails."""
 
 import math
 from typing import ClassVar

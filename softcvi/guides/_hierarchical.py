@@ -152,7 +152,7 @@ class HierarchicalGuide(AbstractGuide):
         start = dict(zip(names, np.cumsum([0, *sizes])[:-1], strict=True))
         size = dict(zip(names, sizes, strict=True))
         groups = self.loc.shape[0]
-        place = np.concatenate(
+        position = np.concatenate(
             [start[n] + np.arange(size[n]) for n in self.shared.structure.names]
         )
         owner = self.shared.noise_owner()
@@ -162,7 +162,7 @@ class HierarchicalGuide(AbstractGuide):
         ]
         return np.concatenate(
             [
-                np.where(owner < 0, -1, place[owner]),
+                np.where(owner < 0, -1, position[owner]),
                 np.concatenate(local, axis=1).reshape(-1),
             ]
         )

@@ -116,9 +116,9 @@ class MixedGuide(AbstractGuide):
         if self.continuous is not None:
             names = self.continuous.structure.names
             # Where each scalar of the continuous part stands in the whole particle.
-            place = np.concatenate([offset[n] + np.arange(sizes[n]) for n in names])
+            position = np.concatenate([offset[n] + np.arange(sizes[n]) for n in names])
             owner = self.continuous.noise_owner()
-            parts.append(np.where(owner < 0, -1, place[owner]))
+            parts.append(np.where(owner < 0, -1, position[owner]))
         for name, table in self.logits.items():
             parts.append(offset[name] + categorical_noise_owner(table.shape))
         return np.concatenate(parts)

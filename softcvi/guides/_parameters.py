@@ -74,7 +74,7 @@ def float_dtype(structure: Structure):
 
 
 def refuse_condition(guide: AbstractGuide, condition: PyTree) -> None:
-    """Say so where a guide would otherwise ignore the datum it is conditioned on."""
+    """Refuse a condition that a guide would otherwise ignore."""
     if condition is not None:
         raise ValueError(
             f"guide: a {type(guide).__name__} does not depend on a condition, and this "

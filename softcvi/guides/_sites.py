@@ -134,19 +134,19 @@ class SiteGuide(AbstractGuide):
         *,
         rate: float = 2e-2,
     ):
-        seen: list[str] = []
+        drawn_before: list[str] = []
         for name, site in sites.items():
             on = site.on if isinstance(site, Conditional) else ()
-            missing = [n for n in on if n not in seen]
+            missing = [n for n in on if n not in drawn_before]
             if missing:
                 raise ValueError(
                     f"sites['{name}']: conditioned on {missing}, not among the earlier "
-                    f"sites {seen}. Put those sites first."
+                    f"sites {drawn_before}. Put those sites first."
                 )
-            seen.append(name)
+            drawn_before.append(name)
         self.sites = dict(sites)
         # A pytree sorts the keys of a dict, and the order of drawing matters.
-        self.order = tuple(seen)
+        self.order = tuple(drawn_before)
         self.rate = rate
         self.structure = Structure(
             eqx.filter_eval_shape(_draw, self.sites, self.order, jax.random.key(0))

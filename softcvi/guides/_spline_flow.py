@@ -196,7 +196,7 @@ class SplineFlow(AbstractVectorDistribution):
     @property
     def suggested_clip(self) -> float:  # type: ignore[override]
         """Short for a bounded flow, which can lose a mode by one long step."""
-        # It begins all over its box, with gradients in the hundreds.
+        # It begins spread over its whole box, with gradients in the hundreds.
         return 10.0 if self.uniform_base else 1000.0
 
     @property

@@ -103,7 +103,7 @@ def _group(components: list[AbstractGuide]) -> AbstractGroup:
     return Stack(eqx.combine(arrays, parts[0][1]), len(components))
 
 
-# One program, where each operation by itself would be compiled as one.
+# Jitted, since otherwise each operation would be compiled separately.
 @functools.partial(rarely_run, effort=0)
 def _stacked(*trees: PyTree) -> PyTree:
     return jax.tree_util.tree_map(lambda *leaves: jnp.stack(leaves), *trees)

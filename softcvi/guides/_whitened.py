@@ -116,7 +116,7 @@ class Whitened(AbstractVectorDistribution):
     def matched(
         self, mean: Float[Array, " d"], covariance: Float[Array, "d d"]
     ) -> AbstractVectorDistribution | None:
-        """The base's family, placed anew."""
+        """The base's family at new moments."""
         return self._family.matched(mean, covariance)
 
     @property

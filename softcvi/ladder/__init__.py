@@ -1,12 +1,11 @@
 """``fit_until``: a list of guides and chains, tried until an answer is trusted."""
 
 from softcvi.ladder._base import AbstractRung, Answer, Attempt, LadderState
-from softcvi.ladder._chains import ChainDraws, ChainResult, Chains
+from softcvi.ladder._chains import ChainDraws, ChainResult, Chains, ShortChains
 from softcvi.ladder._fit_until import DEFAULT_RUNGS, fit_until
 from softcvi.ladder._flow import Flow
 from softcvi.ladder._normal import AsPlaced, Simple
 from softcvi.ladder._result import LadderResult
-from softcvi.ladder._short_chains import ShortChains
 
 __all__ = [
     "DEFAULT_RUNGS",

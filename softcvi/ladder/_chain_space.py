@@ -20,8 +20,8 @@ from softcvi.starts._importance import factor_of
 from softcvi.targets import AbstractTarget
 
 _LEAST_CHAINS, _MOST_CHAINS = 4, 16
-# Chains begin twice as far out as the posterior is wide, so that R-hat notices chains
-# that have not yet met.
+# Chains begin at twice the posterior's spread, so that R-hat detects a lack of
+# convergence.
 _DISPERSION = 2.0
 _MAX_DENSE_DIM = 2000
 _MOMENT_DRAWS = 4096
@@ -56,7 +56,7 @@ def chain_space(state: LadderState) -> ChainSpace | None:
         is_quick = not guide.is_flow or target.structure.size <= EASY_DIM
         if is_quick:
             return _around_origin(state.key, guide, target)
-    # A guide that is far off bends the space; what the start found does not.
+    # A guide that is far off distorts the space; the start's moments do not.
     if modes:
         return _through_moments(state.key, modes, target)
     if best is not None:

@@ -1,4 +1,4 @@
-"""The last rung: NUTS in the space that the rungs before have whitened."""
+"""The last rungs: chains in the space that the rungs before have whitened."""
 
 import dataclasses
 import time
@@ -13,6 +13,7 @@ from jaxtyping import Array, PRNGKeyArray
 from softcvi.diagnostics import Evidence, Verdict, judge, summarise
 from softcvi.diagnostics._chain_draws import MET_RHAT, ChainDraws
 from softcvi.fitting import History, as_table
+from softcvi.fitting._correct import corrected
 from softcvi.ladder._base import AbstractRung, Attempt, LadderState
 from softcvi.ladder._chain_space import ChainSpace, chain_space
 from softcvi.ladder._convergence import rhat_and_ess
@@ -22,6 +23,32 @@ from softcvi.targets import AbstractTarget
 
 _LEVELS = {"not trusted": 0, "caution": 1, "trusted": 2}
 _MAX_DRAWS = 64_000
+
+
+class ShortChains(AbstractRung):
+    """Hamiltonian chains that begin at draws of the best guide, as in ``fit``.
+
+    Many of them side by side in the space that the guide has whitened: where the guide
+    is near the posterior they take a second or two. Not with several modes, whose
+    masses chains do not tell, and only for targets with a gradient.
+
+    Example:
+        >>> from softcvi.ladder import ShortChains
+        >>> rung = ShortChains()
+    """
+
+    def attempt(self, state: LadderState) -> Attempt | None:
+        best = state.best_fit
+        if best is None:
+            return None
+        answer = corrected(best)
+        if answer is best:
+            return None
+        # The time of the guide is that of its own attempt.
+        seconds = answer.seconds_run - best.seconds_run
+        answer = answer.with_facts(seconds_compile=0.0, seconds_run=seconds)
+        attempt = state.judged("short chains", lambda: answer)
+        return dataclasses.replace(attempt, seconds=seconds)
 
 
 @dataclasses.dataclass(eq=False)

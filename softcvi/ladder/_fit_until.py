@@ -13,11 +13,10 @@ from softcvi.fitting._checkpoint import CheckpointError, as_checkpoint
 from softcvi.fitting._checks import check_count, check_target, checked_key
 from softcvi.fitting._interrupt import CallbackFailure, callback_failures
 from softcvi.ladder._base import INTERRUPTED, AbstractRung, Attempt, LadderState
-from softcvi.ladder._chains import Chains
+from softcvi.ladder._chains import Chains, ShortChains
 from softcvi.ladder._flow import Flow
 from softcvi.ladder._normal import AsPlaced, Simple
 from softcvi.ladder._result import LadderResult
-from softcvi.ladder._short_chains import ShortChains
 from softcvi.objectives import SoftCVI
 from softcvi.starts import Explore, InBestSpace, NoStart, suggest
 from softcvi.targets import AbstractTarget

@@ -16,7 +16,8 @@ from softcvi.targets import AbstractTarget
 
 # Without a gradient there are no chains, which are quicker in many dimensions.
 _MAX_DIM = 32
-# Chains are sure: no flow may take more of what is left than this.
+# Largest share of the remaining time for a flow: chains come after it, and are more
+# reliable.
 _SHARE_OF_BUDGET = 0.25
 _MOMENT_DRAWS = 4096
 
@@ -58,8 +59,8 @@ class Flow(AbstractRung):
         if not structure.is_continuous or structure.size > most:
             return False
         flows = [f for f in state.fits if f.posterior.guide.is_flow]
-        # In many dimensions a flow cannot make up for a normal that is far off, and
-        # nowhere a deeper flow for a flow.
+        # In many dimensions a flow cannot correct a normal that is far off, and a
+        # deeper flow does not correct a flow in any.
         tried = flows[-1:] or state.fits
         is_easy = structure.size <= EASY_DIM and not flows
         if min(f.khat for f in tried) > FAR_OFF_KHAT and not is_easy:

@@ -129,7 +129,7 @@ class AbstractMaskedBlocks(AbstractBlocks):
         losses, infos = jax.vmap(lambda one: value(one, starting))(particles)
         num_particles = particles.log_p.shape[-1]
         weights = self.weights(infos.label_ess, num_particles) * infos.usable
-        # A set without a finite label has nothing to say; the others go on.
+        # A set without a finite label is left out.
         shares = jax.lax.stop_gradient(weights / jnp.maximum(jnp.sum(weights), 1e-6))
         loss = jnp.sum(jnp.where(shares > 0, shares * losses, 0.0))
         return loss, StepInfo(
@@ -194,8 +194,8 @@ class AdaptiveBlocks(AbstractMaskedBlocks):
 
     def sizes(self, num_noise: int) -> np.ndarray:
         """The sizes of the blocks, the largest first."""
-        # Larger blocks have degenerate labels wherever blocks are needed, and smaller
-        # ones teach little: sets of either are evaluated for nothing.
+        # Where blocks are needed, larger ones have degenerate labels and smaller ones
+        # carry little information: both would waste evaluations.
         largest = min(num_noise, _LARGEST)
         grid = np.geomspace(largest, min(largest, _SMALLEST), self.sets // 2)
         return np.rint(grid).astype(int)

@@ -42,19 +42,26 @@ class AbstractNegative(eqx.Module):
         return self.log_prob(particles)
 
 
-def _check_alpha(alpha: float, allow_outside: bool) -> None:
-    if isinstance(alpha, jax.core.Tracer):
-        return
-    if not math.isfinite(alpha):
-        raise ValueError(f"alpha: must be finite; got {alpha}.")
-    if not 0 <= alpha <= 1 and not allow_outside:
-        raise ValueError(
-            f"alpha: must lie in [0, 1]; got {alpha}. Outside, labels and predictions "
-            "degenerate quickly; pass allow_outside=True if that is meant."
-        )
+class _AbstractTempered(AbstractNegative):
+    """A negative that is a density to the power of alpha."""
+
+    alpha: float | Array = 0.75
+    allow_outside: bool = eqx.field(static=True, default=False)
+
+    def __check_init__(self):
+        if isinstance(self.alpha, jax.core.Tracer):
+            return
+        if not math.isfinite(self.alpha):
+            raise ValueError(f"alpha: must be finite; got {self.alpha}.")
+        if not 0 <= self.alpha <= 1 and not self.allow_outside:
+            raise ValueError(
+                f"alpha: must lie in [0, 1]; got {self.alpha}. Outside, labels and "
+                "predictions degenerate quickly; pass allow_outside=True if that is "
+                "meant."
+            )
 
 
-class TemperedProposal(AbstractNegative):
+class TemperedProposal(_AbstractTempered):
     """``p^- = pi^alpha``, the paper's main choice (section on the negative).
 
     ``alpha = 1`` is the low-variance form of SNIS-fKL; lower values cover mass more
@@ -69,12 +76,6 @@ class TemperedProposal(AbstractNegative):
         >>> softcvi.TemperedProposal(0.75).alpha
         0.75
     """
-
-    alpha: float | Array = 0.75
-    allow_outside: bool = eqx.field(static=True, default=False)
-
-    def __check_init__(self):
-        _check_alpha(self.alpha, self.allow_outside)
 
     def log_prob(self, particles: Particles) -> Float[Array, " k"]:
         return self.alpha * particles.log_proposal
@@ -94,7 +95,7 @@ class TemperedProposal(AbstractNegative):
         return alpha * particles.log_proposal
 
 
-class TemperedPosterior(AbstractNegative):
+class TemperedPosterior(_AbstractTempered):
     """``p^- = p(theta, x)^alpha`` (appendix on alternative negatives).
 
     Favours overconfident posteriors; here for comparison.
@@ -108,12 +109,6 @@ class TemperedPosterior(AbstractNegative):
         >>> softcvi.SoftCVI(negative=softcvi.TemperedPosterior(0.75)).negative.alpha
         0.75
     """
-
-    alpha: float | Array = 0.75
-    allow_outside: bool = eqx.field(static=True, default=False)
-
-    def __check_init__(self):
-        _check_alpha(self.alpha, self.allow_outside)
 
     def log_prob(self, particles: Particles) -> Float[Array, " k"]:
         return self.alpha * particles.log_p

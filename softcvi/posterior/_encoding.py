@@ -102,10 +102,10 @@ class Decoder:
         if kind == "array":
             return jnp.asarray(self._take(content))
         if kind in ("list", "tuple"):
-            items = [self.decode(item, depth + 1) for item in _as(list, content)]
+            items = [self.decode(item, depth + 1) for item in _checked(list, content)]
             return items if kind == "list" else tuple(items)
         if kind == "dict":
-            items = _as(dict, content).items()
+            items = _checked(dict, content).items()
             return {key: self.decode(item, depth + 1) for key, item in items}
         if kind == "struct":
             return _struct(content)
@@ -114,14 +114,14 @@ class Decoder:
         if kind == "function":
             return found(content)
         if kind == "object":
-            fields = _as(dict, node.get("fields"))
-            return self._build(_as(type, found(content)), fields, depth + 1)
+            fields = _checked(dict, node.get("fields"))
+            return self._build(_checked(type, found(content)), fields, depth + 1)
         if kind == "rebuild":
-            return self._rebuild(_as(type, found(content)), node, depth + 1)
+            return self._rebuild(_checked(type, found(content)), node, depth + 1)
         raise ValueError(f"unknown entry {kind!r}")
 
     def _take(self, index: Any) -> np.ndarray:
-        index = _as(int, index)
+        index = _checked(int, index)
         if not 0 <= index < len(self.arrays):
             raise ValueError(f"array {index} is missing")
         array, self.arrays[index] = self.arrays[index], None
@@ -150,12 +150,12 @@ class Decoder:
     def _rebuild(self, cls: type, node: dict, depth: int) -> Any:
         if "rebuild_arguments" not in getattr(cls, "__dataclass_fields__", {}):
             raise ValueError(f"{cls!r} cannot be built from arguments")
-        arguments = _as(dict, self.decode(node.get("arguments"), depth))
+        arguments = _checked(dict, self.decode(node.get("arguments"), depth))
         for name, value in arguments.items():
             # As many layers or units as there are stored numbers, at most.
             if isinstance(value, int) and not 0 <= value <= max(self.size, 1):
                 raise ValueError(f"{name} is {value}, more than the file holds")
-        leaves = _as(list, self.decode(node.get("leaves"), depth))
+        leaves = _checked(list, self.decode(node.get("leaves"), depth))
         make = functools.partial(cls, **arguments, key=jax.random.key(0))
         # Shapes first: what the arguments ask for is not allocated before it is known
         # to be what the file holds.
@@ -168,7 +168,7 @@ class Decoder:
         return eqx.combine(jax.tree_util.tree_unflatten(treedef, leaves), static)
 
 
-def _as(kind: type, value: Any) -> Any:
+def _checked(kind: type, value: Any) -> Any:
     """The value, if it is of the kind that must stand here."""
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise ValueError(f"{value!r:.40} where a {kind.__name__} is expected")
@@ -180,11 +180,11 @@ def _is_struct(leaf: Any) -> bool:
 
 
 def _struct(content: Any) -> jax.ShapeDtypeStruct:
-    shape, name = _as(list, content)
-    dtype = np.dtype(_as(str, name))
+    shape, name = _checked(list, content)
+    dtype = np.dtype(_checked(str, name))
     if dtype.kind not in _NUMERIC_KINDS:
         raise ValueError(f"{name} is no kind of number")
-    lengths = tuple(_as(int, length) for length in _as(list, shape))
+    lengths = tuple(_checked(int, length) for length in _checked(list, shape))
     if any(length < 0 for length in lengths):
         raise ValueError(f"shape {lengths}")
     return jax.ShapeDtypeStruct(lengths, dtype)

@@ -1,4 +1,4 @@
-"""Pareto smoothed importance sampling: corrected weights, and k-hat as the gauge."""
+"""Pareto smoothed importance sampling: smoothed weights and their diagnostic k-hat."""
 
 from typing import Any, ClassVar
 

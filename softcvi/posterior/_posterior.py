@@ -28,7 +28,7 @@ from softcvi.targets._numpy_random import numpy_generator
 
 
 class Posterior:
-    """A fitted guide with the way back to the model's own coordinates.
+    """A fitted guide with the map to the model's own coordinates.
 
     Args:
         guide: The fitted guide.

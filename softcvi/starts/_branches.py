@@ -151,7 +151,7 @@ class Evaluation:
             equation,
             [value.array for value in inputs],
             conditions,
-            lambda array: _moved(equation, inputs, array),
+            lambda array: _output_for(equation, inputs, array),
         )
 
     def _chosen(
@@ -236,7 +236,9 @@ def _follow(equation: Any, inputs: list[Value], out: Value) -> None:
         if first.logs is not None:
             # The log of an absolute value is that of the number itself here.
             alike = name == "abs"
-            out.logs = first.logs if alike else _moved(equation, inputs, first.logs)
+            out.logs = (
+                first.logs if alike else _output_for(equation, inputs, first.logs)
+            )
         out.terms = first.terms if out.is_scalar else None
         if out.is_scalar and first.branches is not None and name != "abs":
             out.branches, out.site = first.branches, first.site
@@ -287,7 +289,7 @@ def _can_be_unrolled(equation: Any) -> bool:
     )
 
 
-def _moved(equation: Any, inputs: list[Value], array: Array) -> Array:
+def _output_for(equation: Any, inputs: list[Value], array: Array) -> Array:
     """Output of an equation for another first input."""
     return _bound(equation, [array, *(value.array for value in inputs[1:])])[0]
 

@@ -39,7 +39,7 @@ from softcvi.targets._cost import affordable
 _FULL_RANK_DIM = 100
 _BLIND_FULL_RANK_DIM = 30
 _FLOW_DIM = 64
-# Up to so many parameters a flow can mend a normal that is far off.
+# Most parameters for which a flow can correct a normal that is far off.
 EASY_DIM = 16
 # A k-hat above which a guide is far off.
 FAR_OFF_KHAT = 1.0
@@ -49,8 +49,8 @@ _ELBO = ELBO(stick_the_landing=True)
 _NORMAL_KHAT = 0.45
 _NORMAL_ESS = 0.45
 _NORMAL_DEPARTURE = 0.5
-# Log densities of a fit with the default steps, and operations that they may take
-# before the start is asked whether so many are needed.
+# Log densities of a fit with the default steps. If they take more operations than this,
+# the weights at the start decide whether so many steps are needed.
 _STEPS, _BUDGET = 160_000, 3e11
 
 
@@ -198,13 +198,13 @@ def _for_one_mode(
         words = f"{size} parameters, close to normal"
         make = functools.partial(_whitened_normal, target, mode)
         # Thousands of steps are not needed where a posterior of many rows is normal.
-        is_dear = affordable(target, _BUDGET, fewest=0, most=_STEPS) < _STEPS
+        is_costly = affordable(target, _BUDGET, fewest=0, most=_STEPS) < _STEPS
         kind = "full-rank normal"
-        return (Suggestion(kind, words, make, may_fit_already=is_dear),)
+        return (Suggestion(kind, words, make, may_fit_already=is_costly),)
     words = f"{size} parameters, not normal{_measured(mode)}"
     make = functools.partial(_whitened_t, target, mode)
     simple = Suggestion("full-rank Student's t", words, make)
-    # In more dimensions chains are quicker than flows, and surer.
+    # In more dimensions chains are faster and more reliable than flows.
     if size > (EASY_DIM if target.has_gradient else _FLOW_DIM):
         return (simple,)
     words = f"the posterior is not normal{_measured(mode)}"
@@ -292,8 +292,8 @@ def _affine(target: AbstractTarget, mode: Moments) -> tuple[Array, Array]:
         return as_array(mode.mean, dtype), as_array(factor, dtype)
 
 
-# One program, where each operation by itself would be compiled as one; the same for the
-# next fit, since functions of this module and structures compare equal.
+# Jitted, since otherwise each operation would be compiled separately. The next fit uses
+# the same program, since its static arguments compare equal.
 @functools.partial(rarely_run, effort=0)
 def _made_and_whitened(make, structure, mean, factor, *args) -> VectorGuide:
     return whitened(make(structure, *args), mean, factor)

@@ -1,5 +1,6 @@
-"""Batches of Newton paths and of ways between places, as compiled programs."""
+"""Batches of Newton paths and of paths between places, and how many are affordable."""
 
+import dataclasses
 import functools
 from collections.abc import Iterator
 
@@ -9,24 +10,82 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from softcvi._compile import as_array, by_effort, rarely_run, rehearse
-from softcvi.starts._budget import path_cost
 from softcvi.starts._double import Density
 from softcvi.starts._modes import Ends
 from softcvi.starts._newton import LocalNormal, newton_paths
+from softcvi.starts._program_parts import ascend_terms, choices, terms_of
 from softcvi.starts._ridges import along, ridge
-from softcvi.starts._terms import ascend_terms, choices, terms_of
 from softcvi.targets._cost import cost_of
 
-# Elementary operations of a batch of paths up to which it is compiled quickly: the
-# paths of 42 parameters and 6,000 operations then take as long either way, and those of
-# 84 and 26,000 a third of the time if they are compiled well (JAX 0.9.2, two cores).
+# A batch of paths with fewer elementary operations is compiled with little
+# optimisation. At 42 parameters and 6,000 operations both ways take equally long; at 84
+# and 26,000 full optimisation takes a third of the time (JAX 0.9.2, two cores).
 _LITTLE_WORK = 3e8
-# Terms of a sum that are climbed one by one.
+# Most terms that are climbed one by one.
 _TERMS = 128
+# Elementary operations of a search: about a second on two cores if there is one place,
+# and several where there are many.
+_OF_ONE = 4e8
+_OF_MANY = 1.5e10
+_OF_RIDGES = 3e9
+_PATHS = (32, 64)
+_PATHS_OF_MANY = (64, 2048)
+_ITERATIONS = 20
+_DRAWS = (1_000, 32_000)
+_LINE_POINTS = (1_000, 96_000)
+
+
+def path_cost(cost: int, dim: int) -> int:
+    """Elementary operations of a Newton path of the usual length.
+
+    Args:
+        cost: Those of one log density.
+        dim: Number of parameters.
+    """
+    return _ITERATIONS * (3 * dim + 50) * cost
+
+
+@dataclasses.dataclass(frozen=True)
+class Budget:
+    """What a search may spend on one posterior.
+
+    Attributes:
+        min_paths: Paths if there is one place.
+        max_paths: Paths if there are many.
+        num_draws: Points that are drawn around the known places.
+        num_line_points: Points on lines from them.
+        ridges: Elementary operations for paths between places.
+    """
+
+    min_paths: int
+    max_paths: int
+    num_draws: int
+    num_line_points: int
+    ridges: float = _OF_RIDGES
+
+    @classmethod
+    def of(cls, cost: int, dim: int) -> "Budget":
+        """The budget of a log density of this cost.
+
+        Args:
+            cost: Elementary operations of one log density.
+            dim: Number of parameters.
+
+        Example:
+            >>> Budget.of(1_000_000, 10).min_paths, Budget.of(100, 10).min_paths
+            (32, 64)
+        """
+        per_path = path_cost(cost, dim)
+        return cls(
+            min_paths=int(np.clip(_OF_ONE / per_path, *_PATHS)),
+            max_paths=int(np.clip(_OF_MANY / per_path, *_PATHS_OF_MANY)),
+            num_draws=int(np.clip(_OF_ONE / cost, *_DRAWS)),
+            num_line_points=int(np.clip(_OF_ONE / cost, *_LINE_POINTS)),
+        )
 
 
 def prepare_climbs(density: Density, batch: int) -> None:
-    """Begin to compile what a search needs first, while it looks for where to begin.
+    """Begin to compile the first program of a search while its starts are chosen.
 
     Args:
         density: The density.
@@ -88,7 +147,7 @@ def count_terms(density: Density, point: Float[np.ndarray, " d"]) -> tuple[int, 
 def heights_between(
     density: Density, a: np.ndarray, b: np.ndarray, factors: np.ndarray
 ) -> Float[Array, "b n"]:
-    """Log densities along the highest ways between pairs of points."""
+    """Log densities along the highest paths between pairs of points."""
     points = [as_array(leaf, density.dtype) for leaf in (a, b, factors)]
     return _on_ridges(*points, density)
 
@@ -112,7 +171,7 @@ def _usable(found: LocalNormal, count: int) -> tuple[Ends, np.ndarray]:
 
 
 def _is_little_work(density: Density, batch: int) -> bool:
-    """Whether a batch of paths takes less time than compiling it well."""
+    """Whether a batch of paths takes less time than full optimisation would."""
     size = density.target.structure.size
     return batch * path_cost(cost_of(density.program()), size) < _LITTLE_WORK
 

@@ -98,7 +98,7 @@ def _wider_parameter(parameter: Any) -> Any:
     return parameter
 
 
-def _moved(equation: Any, inputs: list) -> list:
+def _sliced(equation: Any, inputs: list) -> list:
     """A part of an array, in the width that the array has."""
     # JAX remembers arrays of the host in the precision that they are first used in.
     data = [
@@ -202,8 +202,8 @@ _SCATTERS: dict[str, Callable] = {
     "scatter-max": jax.lax.scatter_max,
 }
 _RULES: dict[str, Callable] = {
-    "slice": _moved,
-    "dynamic_slice": _moved,
+    "slice": _sliced,
+    "dynamic_slice": _sliced,
     "pure_callback": _callback,
     "scan": _scan,
     "while": _while,

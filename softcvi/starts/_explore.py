@@ -1,24 +1,34 @@
 """The default start: search near and far by Newton paths, and weigh what was found."""
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
 from jaxtyping import PRNGKeyArray
 
-from softcvi.starts._all_rows import on_all_rows
-from softcvi.starts._base import AbstractStart, StartReport
+from softcvi.starts._base import AbstractStart, SearchEvidence, StartReport
+from softcvi.starts._climb import climb
 from softcvi.starts._double import Density, as_density
+from softcvi.starts._importance import adapt, worth_keeping
 from softcvi.starts._laplace import Laplace
-from softcvi.starts._modes import GAP
+from softcvi.starts._modes import GAP, Ends, distinct_ends, join_by_lines
 from softcvi.starts._newton import LocalNormal, newton_path
 from softcvi.starts._search import SCALES, Search
-from softcvi.starts._tempered import Tempered
+from softcvi.starts._tempered import Evaluator, Tempered
 from softcvi.targets import AbstractTarget
+from softcvi.targets._numpy_random import numpy_generator
 
-# Parameters up to which one path in the fit's own precision is cheap.
+# Most parameters for one path in the fit's own precision.
 MAX_NEWTON_DIM = 200
-# And up to which many paths and importance sampling are.
+# Most parameters for many paths and importance sampling.
 _SEARCH_DIM = 100
+# Batch size of the log density with all rows: few, as each is expensive.
+_POINTS = 50
+# Most places that are climbed again with all rows.
+_PLACES = 16
+# Weighted draws per round: so many per parameter, and at least.
+_DRAWS_PER_PARAMETER = 25
+_FEWEST_DRAWS = 250
 
 
 class Explore(AbstractStart):
@@ -88,7 +98,7 @@ class Explore(AbstractStart):
             _, evidence = search.run()
         if search.ends is None:
             return None
-        return on_all_rows(key, target, search.ends, evidence)
+        return _on_all_rows(key, target, search.ends, evidence)
 
     def glimpse(self, key: PRNGKeyArray, target: AbstractTarget) -> StartReport | None:
         is_searched = target.has_gradient and not target.amortised
@@ -100,6 +110,45 @@ class Explore(AbstractStart):
         with density.context():
             modes = Search(key, density, self.paths, self.scales).glimpse()
         return StartReport(target, modes, description="a glimpse")
+
+
+def _on_all_rows(
+    key: PRNGKeyArray, target: AbstractTarget, ends: Ends, search: SearchEvidence
+) -> StartReport | None:
+    """Climb again from every place, and weigh the places that this leads to.
+
+    Args:
+        key: Random key.
+        target: The posterior given all rows.
+        ends: Where the paths of a search with a sample of the rows ended.
+        search: How far that search has looked.
+
+    Returns:
+        What was found, or None where no path reached a finite density.
+    """
+    density = as_density(target)
+    best = [members[0] for members in ends.groups()][:_PLACES]
+    with density.context():
+        log_density = Evaluator(density, _POINTS)
+        found, _ = climb(density, ends.means[best])
+        if not len(found.means):
+            return None
+        found = join_by_lines(distinct_ends(found), log_density)
+        first = [members[0] for members in found.groups()]
+        fitted = adapt(
+            numpy_generator(key),
+            log_density,
+            [(found.means[i], found.covariances[i]) for i in first],
+            found.elbos[first],
+            draws=max(_FEWEST_DRAWS, _DRAWS_PER_PARAMETER * target.structure.size),
+        )
+    # The broad draws describe the posterior given fewer rows.
+    search = dataclasses.replace(search, num_places=found.num_places, broad=None)
+    words = (
+        f"{found.num_places} mode(s) found by {search.num_starts} Newton paths with a "
+        f"sample of the rows, then {len(best)} with all of them"
+    )
+    return StartReport(target, worth_keeping(fitted), search, words)
 
 
 def ascend_once(key: PRNGKeyArray, target: AbstractTarget, dtype: Any) -> LocalNormal:

@@ -81,7 +81,7 @@ def without_funnel(target: AbstractTarget, mode: Moments) -> AbstractTarget | No
 def _typical_points(
     mode: Moments, log_density: LogDensity, count: int
 ) -> Float[np.ndarray, "n d"]:
-    """Draws of the start's normal, those preferred that the posterior would have."""
+    """Draws of the start's normal, chosen by their posterior weights."""
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(max(_DRAWS, 4 * count), mode.mean.size))
     draws = mode.mean + noise @ factor_of(mode.dense, 0.0).T

@@ -19,13 +19,13 @@ from softcvi.targets import AbstractTarget
 _PRIOR_DRAWS = 1000
 _POSTERIOR_DRAWS = 2000
 _POINT_VARIANCE = 0.01
-# Parameters up to which a covariance is made for the choice of coordinates.
+# Most parameters for which a covariance is computed to choose coordinates.
 _DENSE_DIM = 2000
-# Levels of parameters that set the scales of others.
+# Most levels of a hierarchy of scales.
 _FUNNELS = 3
-# By how much the share of effective draws must grow for other coordinates.
+# Other coordinates are taken if the share of effective draws grows by this much.
 _MORE = 1.1
-# Log evidence that they may lose: estimates of it differ by chance.
+# They may lose this much log evidence, as its estimates have errors.
 _LOST = 0.5
 
 
@@ -186,7 +186,7 @@ class InBestSpace(AbstractStart):
             better = without_funnel(report.target, report.modes[0])
             if better is None:
                 break
-            # Before a whole search: does the place that is found first look better?
+            # A quick check before a whole search: is the first place closer to normal?
             glimpse = self.start.glimpse(key, better)
             if glimpse is not None and not _has_more_even_weights(glimpse, report):
                 break

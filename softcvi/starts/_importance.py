@@ -82,23 +82,22 @@ class TMixture(eqx.Module):
         return log_sum(self.log_parts(self.squares(x)))
 
 
-def share_on_normal(dim: int, df: float = _DF) -> float:
-    """Share of effective draws of a t that is used for the normal it widens.
+def share_on_normal(dim: int) -> float:
+    """Share of effective draws of a t as proposal for the normal that it widens.
 
     No t can do better on a normal posterior, and it falls with the dimension.
 
     Args:
         dim: Number of parameters.
-        df: Degrees of freedom.
 
     Example:
         >>> [round(share_on_normal(dim), 2) for dim in (1, 10, 50)]
         [0.97, 0.79, 0.47]
     """
     square = 2 * scipy.special.gammaincinv(dim / 2, (np.arange(2000) + 0.5) / 2000)
-    log_ratio = 0.5 * (df + dim) * np.log1p(square / df) - 0.5 * square
-    log_ratio += math.lgamma(df / 2) - math.lgamma((df + dim) / 2)
-    return float(1 / np.mean(np.exp(log_ratio + 0.5 * dim * math.log(df / 2))))
+    log_ratio = 0.5 * (_DF + dim) * np.log1p(square / _DF) - 0.5 * square
+    log_ratio += math.lgamma(_DF / 2) - math.lgamma((_DF + dim) / 2)
+    return float(1 / np.mean(np.exp(log_ratio + 0.5 * dim * math.log(_DF / 2))))
 
 
 def log_sum(log_parts: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " n"]:
@@ -110,7 +109,7 @@ def log_sum(log_parts: Float[np.ndarray, "n k"]) -> Float[np.ndarray, " n"]:
 def factor_of(
     covariance: Float[np.ndarray, "d d"], least: float = _JITTER
 ) -> Float[np.ndarray, "d d"]:
-    """Cholesky factor, with what it takes added to the diagonal.
+    """Cholesky factor, with as much added to the diagonal as it needs.
 
     Args:
         covariance: The matrix.
@@ -126,12 +125,12 @@ def factor_of(
 
 
 _ROUNDS = 8
-# Share of effective draws at which rounds end: this, or a part of the share that a
-# normal posterior has in so many dimensions.
+# Rounds end at this share of effective draws, or at this part of the share that a
+# normal posterior of the same dimension reaches.
 _GOOD_SHARE = (0.7, 0.9)
-# Change of both evidence and effective share at which further rounds change nothing.
+# Rounds end when both evidence and effective share change by less than this.
 _SETTLED = 0.03
-# Every part keeps some draws, however small it seems: its estimate may be wrong.
+# Every component keeps some draws: the estimate of its mass may be wrong.
 _EVEN_SHARE = 0.3
 # Share of effective draws below which weighted draws have better moments than the
 # proposal, if there are so many effective draws for each parameter.
@@ -161,7 +160,7 @@ class Fitted(eqx.Module):
 
     @property
     def score(self) -> float:
-        """Lower bound of the log evidence: of two proposals the better has more.
+        """Lower bound of the log evidence; higher for the better of two proposals.
 
         A proposal that misses a part of the posterior underestimates the evidence,
         however even its weights are.
@@ -170,7 +169,7 @@ class Fitted(eqx.Module):
 
 
 def num_draws(dim: int) -> int:
-    """Draws of a round in so many dimensions."""
+    """Number of draws per round."""
     return int(np.clip(100 * dim, 1000, 4000))
 
 
@@ -235,7 +234,9 @@ def adapt(
             ratios, needed=min(0.5, 4.0 * (dim + 5) * count / n) * n
         )
         weights = _normalised(ratios) @ shared
-        means, covariances = _moved(means, covariances, points, tempered, shared)
+        means, covariances = _updated_moments(
+            means, covariances, points, tempered, shared
+        )
     if best is None:
         none = tuple(Moments(m, c) for m, c in zip(means, covariances, strict=True))
         return Fitted(none, proposal, 0.0, -np.inf, np.inf)
@@ -243,7 +244,7 @@ def adapt(
 
 
 def worth_keeping(fitted: Fitted) -> tuple[Moments, ...]:
-    """Modes whose mass counts, even if its error is allowed for; most mass first.
+    """Modes whose mass may matter, given its error; the largest first.
 
     What is narrower than the rounding of its parameters is left out: all its draws are
     one point, where the log density is a rounding error.
@@ -269,7 +270,7 @@ def _has_width(mode: Moments) -> bool:
 
 def _invertible(mode: Moments) -> Moments:
     """The same mode, with a covariance that rounding has not made singular."""
-    if mode.covariance is None or _positive(mode.covariance):
+    if mode.covariance is None or _is_positive_definite(mode.covariance):
         return mode
     factor = factor_of(mode.covariance)
     return eqx.tree_at(lambda m: m.covariance, mode, factor @ factor.T)
@@ -290,17 +291,17 @@ def _moments(k, proposal, covariances, draws, part, log_weights, shared) -> Mome
     if not total > 0:
         return Moments(mean, covariance)
     ess_share = float(1 / np.sum(np.exp(2 * own_weights)) / n)
-    # Weighted draws know the moments better than a proposal that is far off.
+    # Weighted draws give better moments than a proposal that is far off.
     if ess_share < _FAR_OFF and total**2 / np.sum(mass**2) > _PER_PARAMETER * dim:
         mean, weighted = weighted_moments(draws, mass)
-        covariance = weighted if _positive(weighted) else covariance
+        covariance = weighted if _is_positive_definite(weighted) else covariance
     return Moments(
         mean=mean,
         covariance=covariance,
         khat=khat,
         ess_share=ess_share,
         log_evidence=float(np.log(total)),
-        departure=_departure(draws, mass),
+        departure=_departure_from_normal(draws, mass),
         log_evidence_error=float(np.std(mass) * np.sqrt(len(mass)) / total),
     )
 
@@ -312,7 +313,7 @@ def _with_mass(mode: Moments, log_evidence: float) -> Moments:
     return eqx.tree_at(lambda m: m.log_evidence, mode, share + log_evidence)
 
 
-def _moved(means, covariances, draws, weights, shared):
+def _updated_moments(means, covariances, draws, weights, shared):
     """Weighted moments of every part that has enough draws for them."""
     means, covariances = means.copy(), covariances.copy()
     for k in range(len(means)):
@@ -322,7 +323,7 @@ def _moved(means, covariances, draws, weights, shared):
         if not (total > 0 and total**2 / np.sum(own**2) > dim + 2):
             continue
         mean, covariance = weighted_moments(draws, own)
-        if np.all(np.isfinite(covariance)) and _positive(covariance):
+        if np.all(np.isfinite(covariance)) and _is_positive_definite(covariance):
             means[k], covariances[k] = mean, covariance
     return means, covariances
 
@@ -331,13 +332,13 @@ def weighted_moments(
     draws: Float[np.ndarray, "n d"], weights: Float[np.ndarray, " n"]
 ) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, "d d"]]:
     """Mean and covariance of weighted draws; weights need not sum to one."""
-    draws, weights = _that_count(draws, weights)
+    draws, weights = _with_weight(draws, weights)
     mean = weights @ draws
     centred = draws - mean
     return mean, (weights[:, None] * centred).T @ centred
 
 
-def _that_count(draws: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, ...]:
+def _with_weight(draws: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, ...]:
     """Draws whose weights are not negligible, with weights that sum to one.
 
     Of many separate parts each has but a few of the draws.
@@ -346,8 +347,8 @@ def _that_count(draws: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, ...
     return draws[counts], weights[counts] / np.sum(weights[counts])
 
 
-def _departure(draws: np.ndarray, weights: np.ndarray) -> float:
-    draws, weights = _that_count(draws, weights)
+def _departure_from_normal(draws: np.ndarray, weights: np.ndarray) -> float:
+    draws, weights = _with_weight(draws, weights)
     centred = draws - weights @ draws
     deviations = np.sqrt(weights @ centred**2)
     if not np.all(deviations > 0):  # all weight on one draw
@@ -383,13 +384,13 @@ def _log_mean(ratios: np.ndarray, log_weights: np.ndarray) -> float:
         ratios: Log weights.
         log_weights: The same, smoothed, which sum to one.
     """
-    # Smoothing leaves all but the largest as they are, which tells what it divided by.
+    # Smoothing changes the largest weights only; the others give the normaliser.
     finite = np.flatnonzero(np.isfinite(ratios))
     low = finite[np.argsort(ratios[finite])[len(finite) // 4]]
     return float(ratios[low] - log_weights[low] - np.log(len(ratios)))
 
 
-def _positive(covariance: np.ndarray) -> bool:
+def _is_positive_definite(covariance: np.ndarray) -> bool:
     try:
         np.linalg.cholesky(covariance)
     except np.linalg.LinAlgError:

@@ -142,7 +142,7 @@ class Laplace(AbstractStart):
 def _separate(
     ends: np.ndarray, log_density: Evaluator, density: Density, describe: Any
 ) -> tuple[list[Moments], list[int]]:
-    """Moments at every end that a valley parts from those known; the highest first."""
+    """Moments at every end that a dip separates from known ones; the highest first."""
     modes: list[Moments] = []
     counts: list[int] = []
     for end in ends:

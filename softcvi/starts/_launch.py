@@ -24,7 +24,7 @@ from softcvi.targets import AbstractTarget, Structure
 # Distances from a known place, in its own standard deviations.
 _RADII = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 _RADII_OF_AXES = 100.0
-# Tried for each start until one has a finite density.
+# Points drawn for each start, of which one with a finite density is taken.
 _TRIES = 8
 
 
@@ -33,7 +33,7 @@ def own_starts(
 ) -> Float[np.ndarray, "n d"]:
     """The target's own starting points: prior draws where the model has them."""
     # In the target's own precision: a model that closes over NumPy arrays cannot be
-    # traced in two.
+    # traced in two precisions.
     own = jnp.result_type(*target.structure.dtypes)
     with double_precision(own == jnp.float64):
         points = _own_starts(key, n, target)
@@ -79,8 +79,8 @@ def starts_around(
     for i in range(n):
         end = best[i % len(best)]
         radius = _RADII[(i // len(best)) % len(_RADII)]
-        # From far out every direction leads to the widest of the places it faces, so
-        # random ones tell more than axes there.
+        # From far away a path leads to the widest place in its direction, so random
+        # directions find more there than axes do.
         if rng.uniform() < 0.5 and radius <= _RADII_OF_AXES:
             axis = dim - 1 - int(rng.integers(min(dim, 3)))
             direction = axes[end][:, axis] * rng.choice([-1.0, 1.0])
@@ -113,16 +113,16 @@ def first_finite(
 
 
 def candidates(n: int) -> int:
-    """How many points to draw where so many with a finite density are wanted."""
+    """How many points to draw to get this many with a finite density."""
     return _TRIES * n
 
 
-# Places whose images are looked at, the best first, and images of each.
+# Most places whose images are tried, the best first, and most images of each.
 _PLACES = 8
 _MOST = 60
-# Nats below the best place at which a point is still worth a path.
+# A point may be this many nats below the best place to be worth a path.
 _WORTH = 30.0
-# Distance from all places, in their standard deviations, times the root of the size.
+# Least distance from all places: standard deviations times the root of the dimension.
 _APART = 2.0
 
 

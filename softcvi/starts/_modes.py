@@ -13,18 +13,21 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from softcvi.starts._importance import LogDensity, factor_of
+from softcvi.starts._importance import Fitted, LogDensity, factor_of
 from softcvi.starts._ridges import line
 
 _LINE_POINTS = 17
-# Log density that a place must stand above the pass to the next.
+# Least depth in nats of the dip between two separate places.
 DIP = 3.0
-# Ends that are lower than the best by more have no mass to speak of.
+# Ends whose bound is lower than the best by more nats are left out.
 GAP = 15.0
 # Places that are kept, and ends of each.
 _MOST_PLACES = 64
 _MOST_ENDS = 32
 _NEIGHBOURS = 4
+# Draws around a wide place detect a narrow one up to this distance: in standard
+# deviations, relative to the typical distance of a normal draw.
+_REACH_OF_LOOK = 3.0
 
 
 class Ends(eqx.Module):
@@ -124,7 +127,7 @@ def distinct_ends(ends: Ends, gap: float = GAP) -> Ends:
     """
     means, covariances, elbos = ends.means, ends.covariances, ends.elbos
     order = np.argsort(-elbos, kind="stable")
-    # The best one stays, even where the gap is below the rounding of its height.
+    # The best one stays, also where rounding of its bound exceeds the gap.
     order = order[elbos[order] >= elbos[order[0]] - gap]
     kept: list[int] = []
     total: list[int] = []
@@ -134,7 +137,7 @@ def distinct_ends(ends: Ends, gap: float = GAP) -> Ends:
         if kept:
             step = means[kept] - means[i]
             there = np.einsum("kij,kj->ki", np.stack(inverses), step)
-            # Near in the units of both: a narrow place inside a wide one is another.
+            # Near in the units of both: a narrow place inside a wide one is separate.
             square = np.maximum(
                 np.sum((step @ inverse.T) ** 2, axis=1), np.sum(there**2, axis=1)
             )
@@ -191,7 +194,7 @@ def join_by_ridges(
     batch: int,
     most: int,
 ) -> Ends:
-    """Join places that a curved way without a dip connects.
+    """Join places that a curved path without a dip connects.
 
     Args:
         ends: The ends.
@@ -217,9 +220,9 @@ def join_by_ridges(
 
 
 def _depths(values: Float[np.ndarray, "b n"]) -> Float[np.ndarray, " b"]:
-    """How far log densities fall below the lower end on each way."""
+    """How far log densities fall below the lower end on each path."""
     values = np.where(np.isnan(values), -np.inf, values)
-    with np.errstate(invalid="ignore"):  # no number, and no way, outside the support
+    with np.errstate(invalid="ignore"):  # NaN: the path leaves the support
         return np.minimum(values[:, 0], values[:, -1]) - np.min(values, axis=1)
 
 
@@ -248,3 +251,55 @@ def _joined(ends: Ends, pairs: list[tuple[int, int]], connected: np.ndarray) -> 
     number = {places[i]: k for k, i in enumerate(np.sort(first))}
     places = np.array([number[p] for p in places])
     return Ends(ends.means, ends.covariances, ends.elbos, ends.counts, places)
+
+
+def missing_mass(ends: Ends | None, fitted: Fitted | None, num_starts: int) -> float:
+    """Estimated share of the mass in places that no start has led to.
+
+    Args:
+        ends: Where paths have ended.
+        fitted: Moments of the places, if a mixture of them explains the posterior.
+        num_starts: Number of starts.
+    """
+    if ends is None:
+        return 0.0
+    if fitted is None:
+        return ends.unseen_mass()
+    return max(ends.unseen_mass(), mass_like_missed(fitted, num_starts))
+
+
+def mass_like_missed(fitted: Fitted, num_starts: int) -> float:
+    """Mass of places so narrow that the starts would miss another like them.
+
+    From far away every start leads to the widest place that it faces. A place which is
+    narrower by a factor r is faced in a share r^(d - 1) of the directions. Where such
+    places were found, by luck, there may be more.
+
+    Args:
+        fitted: Moments and evidence of the places.
+        num_starts: Number of starts.
+    """
+    modes = [m for m in fitted.modes if m.log_evidence is not None]
+    if len(modes) < 2:
+        return 0.0
+    mass = np.array([m.log_evidence for m in modes])
+    mass = np.exp(mass - np.max(mass))
+    mass = mass / np.sum(mass)
+    means = np.stack([m.mean for m in modes])
+    dim = means.shape[1]
+    widths = np.array([0.5 * np.linalg.slogdet(m.dense)[1] / dim for m in modes])
+    missed = 0.0
+    for k, mode in enumerate(modes):
+        others = [j for j in range(len(modes)) if widths[j] > widths[k]]
+        apart = [j for j in others if not _is_within(mode.mean, modes[j])]
+        if apart:
+            narrower = float(widths[k] - np.max(widths[apart]))
+            share = np.exp((dim - 1) * narrower)
+            missed += float(mass[k] * (1 - share) ** num_starts)
+    return missed / (1.0 + missed)
+
+
+def _is_within(point: np.ndarray, mode) -> bool:
+    centred = point - mode.mean
+    square = centred @ np.linalg.solve(mode.dense, centred)
+    return bool(square < _REACH_OF_LOOK**2 * len(point))

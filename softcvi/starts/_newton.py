@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from softcvi.starts._double import Density
 
 _MAX_ITERATIONS = 150
-# Iterations that a path has, by those of half of the paths beside it: times, plus.
+# Most iterations of a path: a multiple of those of the median path, plus a constant.
 _PATIENCE = (3, 16)
 _ELBO_PAIRS = 16
 _FLOOR = 1e-8
@@ -25,12 +25,12 @@ _SIZES = (0.0, 128.0, 32.0, 8.0, *(2.0**-i for i in range(-2, 9)), 2e-3, 5e-4, 6
 # Beyond this gain, in nats, a direction's own curvature says nothing of how far to go:
 # in an exponential tail it vanishes, and one such direction would spoil the whole step.
 _TRUSTED_GAIN = 32.0
-# Shares of the step whose parts are limited by that gain.
+# Shares of the step in which every direction is limited by that gain.
 _LIMITED_SIZES = (4.0, 1.0, 0.25)
-# Share of the largest gain for which a shorter step is taken.
+# A shorter step is taken if it has this share of the largest gain.
 _ENOUGH = 0.99
-# Draws outside the support count as so much below the point itself: a normal always
-# has some of them where a support is bounded.
+# Draws outside the support count as this many nats below the point itself: a normal
+# always has some where the support is bounded.
 _OUTSIDE = 100.0
 
 
@@ -147,7 +147,7 @@ def _next_state(density: Density, state: _PathState) -> _PathState:
     )
     sizes = jnp.concatenate([sizes, limited_sizes])
     draws = state.x + noise @ root.T
-    # Each mention of the density is compiled anew, so there is but one.
+    # Each use of the density is compiled separately, so there is only one.
     log_p = jax.vmap(safe)(jnp.concatenate([candidates, draws]))
     log_p, log_p_draws = log_p[: sizes.size], log_p[sizes.size :]
     log_det = jnp.sum(jnp.log(scale)) - 0.5 * jnp.sum(jnp.log(values))

@@ -23,7 +23,7 @@ _DRAWS = 200
 
 
 class PreciseTarget(AbstractWrapper):
-    """Another target, evaluated in double precision about a height of its own.
+    """Another target, evaluated in double precision relative to a constant.
 
     Particles, guides and the loop stay in single precision, and so does the setting of
     the process. Labels and weights need differences of log densities only: what is

@@ -1,4 +1,4 @@
-"""The highest way between two points: a line whose points have moved uphill.
+"""The highest path between two points: a line whose points have moved uphill.
 
 The string method of E, Ren and Vanden-Eijnden (2007).
 """
@@ -79,6 +79,6 @@ def ridge(
 
 def _evenly_spaced(path: Float[Array, "n d"]) -> Float[Array, "n d"]:
     lengths = jnp.linalg.norm(jnp.diff(path, axis=0), axis=1)
-    place = jnp.concatenate([jnp.zeros(1, lengths.dtype), jnp.cumsum(lengths)])
-    wanted = jnp.linspace(0.0, place[-1], len(path))
-    return jax.vmap(lambda column: jnp.interp(wanted, place, column), 1, 1)(path)
+    distance = jnp.concatenate([jnp.zeros(1, lengths.dtype), jnp.cumsum(lengths)])
+    wanted = jnp.linspace(0.0, distance[-1], len(path))
+    return jax.vmap(lambda column: jnp.interp(wanted, distance, column), 1, 1)(path)

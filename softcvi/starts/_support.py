@@ -1,4 +1,4 @@
-"""Ends of paths that are not what they seem: too wide for their support, or noise."""
+"""Ends of paths with a misleading curvature: bounded supports, rounding, flat boxes."""
 
 import numpy as np
 from jaxtyping import Float
@@ -7,21 +7,27 @@ from softcvi.starts._importance import LogDensity, factor_of
 from softcvi.starts._modes import Ends
 
 _DRAWS = 16
-# Share of the draws outside the support above which a normal is far too wide.
+# A normal is far too wide if more than this share of its draws is outside the support.
 _MOSTLY = 0.75
 _WIDTHS = 0.5 ** np.arange(10)
-# Steps in units of rounding, and nats that a density may change by over them.
+# Steps in units of rounding, and most nats that the log density may change over them.
 _STEPS = 16.0
 _NOISE = 10.0
+# Distances at which the end of the support is looked for, in each direction, relative
+# to the size of the coordinate; and halvings of the interval that it is in.
+_SMALL = 1e-3
+_DISTANCES = 2.0 ** np.arange(-24, 25)
+_HALVINGS = 6
+_DRAWS_IN_BOX = 64
 
 
 def within_support(
     rng: np.random.Generator, log_density: LogDensity, ends: Ends
 ) -> Ends:
-    """The same ends, each as wide as half of its draws are inside the support.
+    """The same ends, narrowed until half of their draws are inside the support.
 
-    In a flat block the curvature is that of nothing, and a normal by it reaches over
-    everything, other blocks included.
+    Where the density is constant the curvature is zero, and the normal would cover the
+    whole space, other blocks included.
 
     Args:
         rng: Random generator.
@@ -100,3 +106,78 @@ def _inside(
     draws = means[:, None] + np.einsum("mij,nj->mni", factors, noise)
     values = np.asarray(log_density(draws.reshape(-1, means.shape[1])))
     return np.mean(np.isfinite(values).reshape(len(means), -1), axis=1)
+
+
+def boxes_around(
+    rng: np.random.Generator,
+    log_density: LogDensity,
+    points: Float[np.ndarray, "m d"],
+    count: int,
+) -> Ends:
+    """For each point a box along the axes, as wide as the support is around it.
+
+    Args:
+        rng: Random generator.
+        log_density: The log density.
+        points: Points; those outside of the support are left out.
+        count: What each counts for.
+
+    Returns:
+        The boxes that are bounded.
+    """
+    dim = points.shape[1]
+    centres, half = points.copy(), np.empty_like(points)
+    if len(points):
+        is_kept = np.isfinite(np.asarray(log_density(points)))
+        centres, half = centres[is_kept], half[is_kept]
+    for axis in range(dim):
+        if not len(centres):
+            return Ends.none(dim)
+        up = _reach(log_density, centres, axis, 1.0)
+        down = _reach(log_density, centres, axis, -1.0)
+        is_kept = np.isfinite(up + down) & (up + down > 0)
+        half[:, axis] = 0.5 * (up + down)
+        centres, half = centres[is_kept], half[is_kept]
+        centres[:, axis] += 0.5 * (up[is_kept] - down[is_kept])
+    if not len(centres):
+        return Ends.none(dim)
+    noise = rng.uniform(-1, 1, size=(_DRAWS_IN_BOX, 1, dim))
+    draws = (centres + noise * half).reshape(-1, dim)
+    values = np.asarray(log_density(draws), np.float64).reshape(_DRAWS_IN_BOX, -1)
+    inside = np.isfinite(values)
+    is_kept = np.any(inside, axis=0)
+    centres, half = centres[is_kept], half[is_kept]
+    values, inside = values[:, is_kept], inside[:, is_kept]
+    mean = np.sum(np.where(inside, values, 0.0), axis=0) / np.sum(inside, axis=0)
+    # The evidence lower bound of a uniform density on the box within the support.
+    volumes = np.sum(np.log(2 * half), axis=1) + np.log(np.mean(inside, axis=0))
+    return Ends(
+        centres,
+        (half**2 / 3)[:, :, None] * np.eye(dim),
+        mean + volumes,
+        np.full(len(centres), count),
+        np.arange(len(centres)),
+    )
+
+
+def _reach(
+    log_density: LogDensity, centres: np.ndarray, axis: int, sign: float
+) -> Float[np.ndarray, " m"]:
+    """How far the support goes from each centre along an axis; inf if without end."""
+    unit = np.abs(centres[:, axis]) + _SMALL
+
+    def are_inside(distances: np.ndarray) -> np.ndarray:
+        moved = np.repeat(centres[None], len(distances), axis=0)
+        moved[:, :, axis] += sign * distances
+        values = np.asarray(log_density(moved.reshape(-1, centres.shape[1])))
+        return np.isfinite(values).reshape(len(distances), len(centres))
+
+    inside = are_inside(_DISTANCES[:, None] * unit)
+    first = np.argmax(~inside, axis=0)
+    high = _DISTANCES[first] * unit
+    low = np.where(first > 0, _DISTANCES[first - 1] * unit, 0.0)
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        is_inside = are_inside(middle[None])[0]
+        low, high = np.where(is_inside, middle, low), np.where(is_inside, high, middle)
+    return np.where(np.all(inside, axis=0), np.inf, low)

@@ -27,7 +27,7 @@ from softcvi.targets import AbstractTarget
 from softcvi.targets._numpy_random import numpy_generator
 
 _SCALES = (1.0, 3.0, 10.0, 30.0, 100.0)
-# Further out, for supports that none of the scales has met.
+# Larger scales, for supports that none of the others reaches.
 _FURTHER = (1e3, 1e4, 1e5)
 _WIDE_DF = 30.0
 _FEWEST_INSIDE = 0.1
@@ -132,10 +132,12 @@ def temper(
         step = _largest_step(log_p - log_q, 1.0 - power)
         power += step
         logits = step * (log_p - log_q)
-        # All draws have a part in the first step: few of them are where few are.
+        # The first step chooses from the whole population, which is larger than n.
         x, log_p, log_q = _resampled(rng, logits, n, x, log_p, log_q)
         for _ in range(_MOVES):
-            x, log_p, log_q = _moved(rng, log_density, wide, power, x, log_p, log_q)
+            x, log_p, log_q = _metropolis_move(
+                rng, log_density, wide, power, x, log_p, log_q
+            )
         if power >= 1.0:
             break
     labels = clusters(x)
@@ -195,7 +197,7 @@ def _resampled(rng, logits, n, *arrays):
     return tuple(array[index] for array in arrays)
 
 
-def _moved(rng, log_density, wide, power, x, log_p, log_q):
+def _metropolis_move(rng, log_density, wide, power, x, log_p, log_q):
     """One Metropolis move of every particle by the difference of two others."""
     n, dim = x.shape
     one, other = rng.integers(n, size=(2, n))

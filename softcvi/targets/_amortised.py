@@ -1,4 +1,4 @@
-"""Targets whose data arrive by the mini-batch: one posterior per datum, or a part."""
+"""Targets with mini-batches: one posterior per datum, or one for all data."""
 
 import warnings
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Mini-batches of rows without the bias: only what a parabola leaves is estimated."""
+"""Mini-batches with little bias: they estimate the remainder of a parabola only."""
 
 from typing import Any
 

@@ -111,7 +111,7 @@ def _log_density(target: DensityTarget, particle: PyTree) -> Scalar:
 
 
 def _can_differentiate(log_density: Callable, like: PyTree) -> bool:
-    """Whether JAX has a gradient: not of callbacks, nor of loops that end by chance."""
+    """Whether JAX has a gradient: not of callbacks, nor of loops of unknown length."""
     try:
         eqx.filter_eval_shape(jax.grad(log_density), like)
     except Exception:

@@ -1,4 +1,4 @@
-"""A likelihood that is a sum over rows, in bounded memory and to the last digits."""
+"""A likelihood that is a sum over rows, in bounded memory and with little rounding."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

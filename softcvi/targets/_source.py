@@ -47,7 +47,7 @@ class AbstractRowSource(ABC):
 
 @contextlib.contextmanager
 def named(trouble: str) -> Iterator[None]:
-    """Whatever the reader of a file raises, as an error that says which and what to do.
+    """Turn any error of a reader into one that names the file and the remedy.
 
     Args:
         trouble: What it means, with the file.

@@ -50,7 +50,7 @@ class AbstractSpace(eqx.Module):
 
     @property
     def needs_model(self) -> bool:
-        """Whether only the model that it belongs to knows the way."""
+        """Whether the map needs the model that it belongs to."""
         return False
 
 

@@ -120,10 +120,10 @@ def test_good_weights_alone_are_trusted_and_no_evidence_is_not():
 
 
 def test_every_kind_of_finding_has_words():
-    from softcvi.diagnostics import _words
+    from softcvi.diagnostics._verdict import _REASONS
 
     special = {Kind.MODEL_WARNING, Kind.IMPROPER}
-    assert set(_words._REASONS) | special == set(Kind)
+    assert set(_REASONS) | special == set(Kind)
 
 
 def test_label_ess_counts_only_where_labels_are_used():

@@ -9,7 +9,7 @@ import softcvi
 from softcvi.diagnostics import THRESHOLDS, psis
 from softcvi.starts import Explore, Moments, StartReport, suggest
 from softcvi.starts._importance import Fitted, TMixture, _log_mean, worth_keeping
-from softcvi.starts._missed import mass_like_missed
+from softcvi.starts._modes import mass_like_missed
 
 KEY = jax.random.key(0)
 

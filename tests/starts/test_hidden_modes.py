@@ -8,8 +8,8 @@ import pytest
 from softcvi import DensityTarget
 from softcvi.starts import Explore, Moments, StartReport, suggest
 from softcvi.starts._launch import _symmetries
-from softcvi.starts._look import narrowest_met, num_rays, suspects_on_rays
 from softcvi.starts._modes import Ends, thinned
+from softcvi.starts._scan import narrowest_on_lines, num_lines, scan_lines
 from softcvi.starts._support import within_support, without_noise
 from softcvi.targets import Structure
 
@@ -67,7 +67,7 @@ def test_lines_meet_a_place_of_which_paths_know_nothing():
         return np.logaddexp(near, -0.5 * np.sum((x - far) ** 2, axis=1) / 0.2**2)
 
     rng = np.random.default_rng(0)
-    found = suspects_on_rays(rng, log_density, one_end(3), 50_000, 16)
+    found = scan_lines(rng, log_density, one_end(3), 50_000, 16)
     distances = np.linalg.norm(found - far, axis=1)
     # Its basin, seen from the first, is a fifth of the distance wide.
     assert len(found) > 0
@@ -79,7 +79,7 @@ def test_what_is_said_to_be_noticed_is(seed):
     """With a probability of 95 % by the estimate, which is for the narrowest."""
     dim, n = 4, 20_000
     rng = np.random.default_rng(seed)
-    sd = 1.5 * narrowest_met(n, dim)
+    sd = 1.5 * narrowest_on_lines(n, dim)
     far = rng.normal(size=dim)
     far *= 30.0 / np.linalg.norm(far)
 
@@ -87,8 +87,12 @@ def test_what_is_said_to_be_noticed_is(seed):
         near = -0.5 * np.sum(x**2, axis=1)
         return np.logaddexp(near, -0.5 * np.sum((x - far) ** 2, axis=1) / sd**2)
 
-    assert len(suspects_on_rays(rng, log_density, one_end(dim), n, 16))
-    assert narrowest_met(n, 2) < narrowest_met(n, dim) < narrowest_met(4 * n, 20)
+    assert len(scan_lines(rng, log_density, one_end(dim), n, 16))
+    assert (
+        narrowest_on_lines(n, 2)
+        < narrowest_on_lines(n, dim)
+        < narrowest_on_lines(4 * n, 20)
+    )
 
 
 def test_lines_from_a_single_normal_meet_nothing():
@@ -96,8 +100,8 @@ def test_lines_from_a_single_normal_meet_nothing():
         return -0.5 * np.sum(x**2, axis=1) / 9.0
 
     rng = np.random.default_rng(0)
-    assert not len(suspects_on_rays(rng, log_density, one_end(4, 3.0), 20_000, 16))
-    assert num_rays(24_000) == 1000
+    assert not len(scan_lines(rng, log_density, one_end(4, 3.0), 20_000, 16))
+    assert num_lines(24_000) == 1000
 
 
 def test_lines_cross_a_gap_without_density():
@@ -106,7 +110,7 @@ def test_lines_cross_a_gap_without_density():
         return np.where(inside[0] | inside[1], 0.0, -np.inf)
 
     rng = np.random.default_rng(0)
-    found = suspects_on_rays(rng, log_density, one_end(2, 0.6), 50_000, 16)
+    found = scan_lines(rng, log_density, one_end(2, 0.6), 50_000, 16)
     assert len(found) > 0
     assert np.all(np.abs(found - 6.0) < 1.0)
 

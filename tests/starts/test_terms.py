@@ -10,7 +10,7 @@ from jax.scipy.special import logsumexp
 
 import softcvi
 from softcvi.starts import Explore
-from softcvi.starts._terms import TermTarget, choices, terms_of
+from softcvi.starts._program_parts import TermTarget, choices, terms_of
 
 CENTRES = jnp.array([[0.0, 0.0], [5.0, 5.0], [10.0, 0.0]])
 POINT = jnp.array([0.3, 0.2])

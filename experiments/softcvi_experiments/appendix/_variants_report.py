@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from softcvi_experiments._tables import coverage_offset
 from softcvi_experiments.appendix._variants import DEFAULTS
 from softcvi_experiments.figures import (
     METHOD_COLOURS,
@@ -132,8 +133,8 @@ def variants_table(records: Sequence[Record], labels: Mapping[str, str]) -> str:
                     label,
                     _spread(group, "log_prob_reference"),
                     _spread(group, "posterior_mean_accuracy"),
-                    f"{_coverage_offset(group, 0.5):+.3f}",
-                    f"{_coverage_offset(group, 0.9):+.3f}",
+                    f"{coverage_offset(group, 0.5):+.3f}",
+                    f"{coverage_offset(group, 0.9):+.3f}",
                     f"{np.mean([record['label_ess'] for record in group]):.2f}",
                     str(len(group)),
                 ]
@@ -149,11 +150,3 @@ def _spread(records: list[Record], name: str) -> str:
     low, middle, high = quartiles(values)
     note = f", {lost} not finite" if lost else ""
     return f"{middle:.3f} ({low:.3f}, {high:.3f}){note}"
-
-
-def _coverage_offset(records: Sequence[Record], level: float) -> float:
-    offsets = [
-        np.interp(level, record["coverage_nominal"], record["coverage_actual"]) - level
-        for record in records
-    ]
-    return float(np.mean(offsets))

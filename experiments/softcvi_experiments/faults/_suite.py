@@ -19,7 +19,7 @@ IDENTITY = ("part", "case", "seed", "count")
 _WORKER = "softcvi_experiments.faults._worker:run_task"
 _CHUNK = 250
 _ROUND = 5
-# Kinds of files, with how many times dearer than the others reading one is. Listed
+# Kinds of files, with the cost of reading one relative to the cheapest. Listed
 # here, since the readers take seconds to import.
 _FORMATS = {
     "posterior": 4, "posterior of a flow": 8, "checkpoint": 8, "ask/tell session": 8,

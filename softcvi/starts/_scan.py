@@ -1,8 +1,10 @@
-"""Looks around known places, for places that no Newton path has met: draws and lines.
+"""Scans around known places for places that no Newton path has reached.
+
+By wide draws around them, and along lines that lead away from them.
 
 Seen from a wide place, one that is narrower by a factor r fills a share of about
 r^(d - 1) of the directions, at whatever distance it lies. A path costs some thousand
-log densities, a line a few, so lines look in many more directions. Where the density
+log densities, a line a few, so lines cover many more directions. Where the density
 rises on the way out, or stays higher than on most other lines, a path may begin.
 """
 
@@ -27,21 +29,21 @@ from softcvi.starts._modes import Ends
 # Points on each line, between these distances in the place's standard deviations.
 _POINTS = 24
 _RADII = (1.0, 1000.0)
-# Lines at the same distances: what most of them have is what to expect there.
+# Lines with points at the same distances: their median is what to expect there.
 _GROUP = 48
-# Places to look out from, the widest first.
+# Most places that lines begin at, the widest first.
 _PLACES = 4
-# Nats by which the density must rise on the way out.
+# Nats by which the log density must rise on the way out.
 _RISE = 1.0
 # Nats above the median of the lines, and the same in median absolute deviations.
 _ABOVE = (3.0, 6.0)
-# Coordinates of directions that leave the others as they are.
+# Most coordinates that change along a line which leaves the others fixed.
 _FEW = 3
-# Distance between points worth a path each, as a share of that from the place.
-_APART_ON_RAYS = 0.3
+# Least distance between two suspects, as a share of that from the place.
+_APART_ON_LINES = 0.3
 
 
-def suspects_on_rays(
+def scan_lines(
     rng: np.random.Generator, log_density: LogDensity, ends: Ends, n: int, keep: int
 ) -> Float[np.ndarray, "m d"]:
     """Points outside known places from which a path may lead to another.
@@ -56,38 +58,38 @@ def suspects_on_rays(
     best = np.array([ends.members(place)[0] for place in range(ends.num_places)])
     sizes = [np.linalg.slogdet(ends.covariances[end])[1] for end in best]
     chosen = best[np.argsort(sizes, kind="stable")[::-1]][:_PLACES]
-    lines = num_rays(n) // len(chosen)
+    lines = num_lines(n) // len(chosen)
     kept: list[np.ndarray] = []
     for turn, end in enumerate(chosen):
         centre, factor = ends.means[end], factor_of(ends.covariances[end])
-        found = _scanned(rng, log_density, centre, factor, lines)
+        found = _suspects_on_lines(rng, log_density, centre, factor, lines)
         share = math.ceil(keep * (turn + 1) / len(chosen)) - len(kept)
         kept += _apart_from_each_other(found, centre, share)
     return np.array(kept).reshape(len(kept), ends.means.shape[1])
 
 
-def num_rays(n: int) -> int:
+def num_lines(n: int) -> int:
     """Number of lines for so many log densities."""
     return n // _POINTS
 
 
-def narrowest_met(n: int, dim: int) -> float | None:
-    """Width of the narrowest separate place that lines meet, in the widest one's.
+def narrowest_on_lines(n: int, dim: int) -> float | None:
+    """Width of the narrowest separate place that lines detect, relative to the widest.
 
     A line shows a place that is narrower by a factor r if it passes it at an angle of
-    at most arcsin r, and one of its points is near enough. Three such lines expected
-    are one with a probability of 95 %.
+    at most arcsin r, and one of its points is near enough. With three such
+    lines expected, at least one comes with 95 % probability.
 
     Args:
         n: Log densities that were spent.
         dim: Number of parameters.
 
     Example:
-        >>> round(narrowest_met(96_000, 2), 2), round(narrowest_met(96_000, 10), 1)
-        (0.03, 0.6)
+        >>> [round(narrowest_on_lines(96_000, dim), 2) for dim in (2, 10)]
+        [0.03, 0.6]
     """
-    # Half of the lines go in any direction.
-    lines = num_rays(n) / 2
+    # Half of the lines have random directions.
+    lines = num_lines(n) / 2
     step = math.log(_RADII[1] / _RADII[0]) / _POINTS
     ratios = np.geomspace(1e-4, 1.0, 200)
     shares = np.full(len(ratios), 0.5)
@@ -97,8 +99,8 @@ def narrowest_met(n: int, dim: int) -> float | None:
     return float(ratios[np.argmax(met)]) if np.any(met) else None
 
 
-def _scanned(rng, log_density, centre, factor, lines: int) -> np.ndarray:
-    """Suspects seen from one place, the most promising first."""
+def _suspects_on_lines(rng, log_density, centre, factor, lines: int) -> np.ndarray:
+    """Suspects on lines from one place, the most promising first."""
     ways = _directions(rng, factor, lines)
     step = math.log(_RADII[1] / _RADII[0]) / _POINTS
     # Another offset for every group: a narrow place may lie between two distances.
@@ -124,7 +126,7 @@ def _directions(rng, factor, lines: int) -> Float[np.ndarray, "l d"]:
     dim = len(factor)
     unit = rng.normal(size=(lines, dim))
     kind = np.arange(lines) // _GROUP % 4
-    # Places that differ in a few parameters are common, and rare among all directions.
+    # Places often differ in a few parameters only, which random directions rarely do.
     order = np.argsort(rng.uniform(size=(lines, dim)), axis=1)
     few = rng.integers(1, _FEW + 1, size=lines)
     unit = np.where((kind == 1)[:, None] & (order >= few[:, None]), 0.0, unit)
@@ -182,27 +184,27 @@ def _apart_from_each_other(
     for point in points:
         if len(kept) >= keep:
             break
-        reach = _APART_ON_RAYS * np.linalg.norm(point - centre)
+        reach = _APART_ON_LINES * np.linalg.norm(point - centre)
         if all(np.linalg.norm(point - other) > reach for other in kept):
             kept.append(point)
     return kept
 
 
 _DF = 3.0
-# Widths of the look, in those of the places, with shares of the draws.
+# Widths of the draws relative to those of the places, with the shares of the draws.
 _WIDTHS = ((1.0, 0.6), (2.0, 0.15), (5.0, 0.15), (20.0, 0.1))
-# A log density that exceeds what is known by more starts another path.
+# Nats above the known density from which on a point is a suspect.
 _SUSPICIOUS = 3.0
-# Distance between points that are worth a path each, in units of the places.
+# Least distance between two suspects, in units of the first place.
 _APART = 0.3
-# Share of a place's own t within its reach.
+# A place reaches as far as this share of its own t density.
 _REACH = 0.9999
-# Effective draws beyond the reach of all places that are enough to weigh them.
+# Least number of effective draws beyond the reach of all places.
 _FEWEST = 10
 
 
-class Look(eqx.Module):
-    """What a look around known places has found.
+class Scan(eqx.Module):
+    """What draws around known places have found.
 
     Attributes:
         suspects: Points whose density is far above what is known, the highest first.
@@ -212,8 +214,8 @@ class Look(eqx.Module):
             enough points there have been drawn.
         mean: Weighted mean of them.
         covariance: Weighted covariance of them; None if they are too few.
-        whole: Moments of the posterior by all draws of the look; None if the density
-            is zero at all of them.
+        whole: Moments of the posterior by all draws; None if the density is zero at
+            all of them.
     """
 
     suspects: Float[np.ndarray, "m d"]
@@ -225,9 +227,9 @@ class Look(eqx.Module):
     whole: BroadMoments | None
 
 
-def look_around(
+def scan_draws(
     rng: np.random.Generator, log_density: LogDensity, fitted: Fitted, n: int, keep: int
-) -> Look:
+) -> Scan:
     """Compare the density with what is known of it at many points.
 
     Args:
@@ -249,7 +251,7 @@ def look_around(
     log_p = np.where(np.isfinite(log_p), log_p, -np.inf)
     dim = draws.shape[1]
     if not np.any(np.isfinite(log_p)):
-        return Look(np.empty((0, dim)), 0.0, 0.0, 0.0, None, None, None)
+        return Scan(np.empty((0, dim)), 0.0, 0.0, 0.0, None, None, None)
     squares = known.squares(draws)
     score = log_p - fitted.log_evidence - log_sum(known.log_parts(squares))
     wide = TMixture(known.log_weights, known.means, known.factors, _DF)
@@ -266,7 +268,7 @@ def look_around(
     total = np.sum(own)
     whole = BroadMoments.of(draws, weights)
     if not total > 0:
-        return Look(np.empty((0, dim)), 0.0, 0.0, 0.0, None, None, whole)
+        return Scan(np.empty((0, dim)), 0.0, 0.0, 0.0, None, None, whole)
     order = np.argsort(-score, kind="stable")[: np.sum(is_suspect)]
     picked = rng.choice(len(draws), size=keep, p=own / total)
     order = np.stack([order[: len(picked)], picked[: len(order)]], axis=1).ravel()
@@ -279,7 +281,7 @@ def look_around(
     )
     beyond = np.where(is_beyond, own, 0.0)
     is_measured = _effective(beyond) > _FEWEST
-    return Look(
+    return Scan(
         suspects,
         float(total / np.sum(weights)),
         float(np.max((own @ squared) / (weights @ squared))) if enough else 0.0,
@@ -309,14 +311,14 @@ def _spread_out(points: np.ndarray, known: TMixture, keep: int) -> np.ndarray:
 
 
 def smallest_feature(n: int, dim: int) -> float | None:
-    """Width of the narrowest place with half the mass that a look would notice.
+    """Width of the narrowest place with half the mass that draws would detect.
 
     The place lies somewhere in a normal that holds the other half; its width is given
-    as a share of that normal's. It is noticed where its density exceeds the normal's
-    enough; three draws expected there are one with a probability of 95 %.
+    as a share of that normal's. It is detected where its density exceeds the normal's
+    enough. With three draws expected there, at least one comes with 95 % probability.
 
     Args:
-        n: Number of draws of the look.
+        n: Number of draws.
         dim: Number of parameters.
 
     Example:
