@@ -210,15 +210,6 @@ def test_discrete_variables_are_counted_from_their_smallest_value():
     assert int(np.argmax(values)) == 2
 
 
-def test_a_mini_batch_is_refused_with_the_remedy():
-    with pm.Model() as batches:
-        x = pm.Minibatch(np.arange(10.0), batch_size=3)
-        mu = pm.Normal("mu")
-        pm.Normal("y", mu, 1.0, observed=x, total_size=10)
-    with pytest.raises(ValueError, match=r"pm.Minibatch.*MiniBatchTarget"):
-        from_pymc(batches)
-
-
 @pytest.mark.slow
 def test_a_fit_in_the_manner_of_pymc(model):
     from softcvi.adapters import pymc

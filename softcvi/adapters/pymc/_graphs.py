@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 
 from softcvi.adapters._extras import require
+from softcvi.adapters.pymc._data import Reading
 from softcvi.adapters.pymc._decentre import Standardising, standardisings
+from softcvi.adapters.pymc._ranges import depends_on_variables, discrete_ranges
 
 
 class PyMCGraphs:
@@ -29,6 +31,7 @@ class PyMCGraphs:
         ranges: Smallest value and number of values of discrete variables.
         dims: Names of dimensions by variable.
         coords: Coordinates by dimension.
+        reading: Data containers and dimensions as they are now.
     """
 
     def __init__(self, **parts: Any):
@@ -47,6 +50,7 @@ class PyMCGraphs:
         self.ranges: dict[str, tuple[int, int]] = parts["ranges"]
         self.dims: dict[str, tuple] = parts["dims"]
         self.coords: dict[str, np.ndarray] = parts["coords"]
+        self.reading: Reading = parts["reading"]
 
 
 def make_graphs(model: Any, jaxify: Callable) -> PyMCGraphs:
@@ -78,56 +82,12 @@ def make_graphs(model: Any, jaxify: Callable) -> PyMCGraphs:
         ranges=discrete_ranges(model),
         dims=dict(model.named_vars_to_dims),
         coords={k: np.asarray(v) for k, v in model.coords.items() if v is not None},
+        reading=Reading.of(model),
     )
 
 
-def refuse_minibatches(model: Any) -> None:
-    """A mini-batch would be drawn once and stay: the density must be of all data."""
-    ancestors = require("pytensor.graph.traversal", "pymc").ancestors
-    operations = {
-        type(variable.owner.op).__name__
-        for variable in ancestors([model.logp()])
-        if variable.owner is not None
-    }
-    if "MinibatchOp" in operations:
-        raise ValueError(
-            "model: pm.Minibatch gives another log density at every call, for which "
-            "soft labels are biased. Use all the data (pm.Data); for data that do not "
-            "fit, write the likelihood as softcvi.targets.MiniBatchTarget with "
-            "objective=softcvi.ELBO(), or use pm.fit."
-        )
-
-
-def discrete_ranges(model: Any) -> dict[str, tuple[int, int]]:
-    """Smallest value and number of values of the discrete variables, where constant."""
-    found = {}
-    for rv in model.free_RVs:
-        reader = _RANGES.get(str(getattr(rv.owner.op, "name", None)))
-        if reader is None or _depends(model, rv.owner.inputs, rv):
-            continue
-        low, high = reader([p.eval() for p in rv.owner.op.dist_params(rv.owner)])
-        found[rv.name] = (int(np.min(low)), int(np.max(high) - np.min(low)) + 1)
-    return found
-
-
-_RANGES: dict[str, Callable] = {
-    "bernoulli": lambda p: (0, 1),
-    "categorical": lambda p: (0, np.shape(p[0])[-1] - 1),
-    "discrete_uniform": lambda p: (p[0], p[1]),
-    "binomial": lambda p: (0, p[0]),
-    "beta_binomial": lambda p: (0, p[0]),
-}
-
-
-def _depends(model: Any, variables: list, except_for: Any = None) -> bool:
-    """Whether something depends on random variables of the model."""
-    ancestors = require("pytensor.graph.traversal", "pymc").ancestors
-    random = set(model.basic_RVs) - {except_for}
-    return bool(random & set(ancestors(variables)))
-
-
 def _split_deterministics(model: Any) -> tuple[list, list]:
-    moving = [v for v in model.deterministics if _depends(model, [v])]
+    moving = [v for v in model.deterministics if depends_on_variables(model, [v])]
     return moving, [v for v in model.deterministics if v not in moving]
 
 

@@ -1,8 +1,9 @@
 """The posterior of a PyMC model as a target."""
 
+import contextlib
 import dataclasses
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import equinox as eqx
@@ -14,6 +15,7 @@ from jaxtyping import Array, PRNGKeyArray, Scalar
 from softcvi.adapters._extras import require
 from softcvi.adapters._model_target import AbstractModelTarget
 from softcvi.adapters._recentre import Prior, space_by_data, standardised_sites
+from softcvi.adapters.pymc._data import as_it_was
 from softcvi.adapters.pymc._decentre import Standardising
 from softcvi.adapters.pymc._graphs import PyMCGraphs
 from softcvi.adapters.pymc._trace import draws_for_pymc, without_messages
@@ -174,7 +176,7 @@ class PyMCTarget(AbstractModelTarget):
         pymc = require("pymc", "pymc")
         if not self.graphs.observed:
             return {}
-        with without_messages(), warnings.catch_warnings():
+        with self._quiet_model(), warnings.catch_warnings():
             # Potentials matter to the free variables, and all of these are given.
             warnings.filterwarnings("ignore", "The effect of Potentials")
             found = pymc.sample_posterior_predictive(
@@ -189,7 +191,7 @@ class PyMCTarget(AbstractModelTarget):
 
     def prior_draws(self, key: PRNGKeyArray, n: int) -> dict[str, np.ndarray]:
         pymc = require("pymc", "pymc")
-        with without_messages():
+        with self._quiet_model():
             found = pymc.sample_prior_predictive(
                 n,
                 model=self.graphs.model,
@@ -204,6 +206,12 @@ class PyMCTarget(AbstractModelTarget):
 
     def coords(self) -> dict[str, np.ndarray]:
         return dict(self.graphs.coords)
+
+    @contextlib.contextmanager
+    def _quiet_model(self) -> Iterator[None]:
+        """The model with its data of the fit, without messages."""
+        with without_messages(), as_it_was(self.graphs.model, self.graphs.reading):
+            yield
 
     def _values_of(self, x: dict) -> dict:
         found = run_graph(self.graphs.from_model, self.graphs.names, x)
