@@ -17,7 +17,8 @@ class PyMCGraphs:
     Args:
         model: The model.
         names: Names of the free random variables.
-        log_density: Unconstrained values to the log density, Jacobian included.
+        log_density: Unconstrained values to the log density, Jacobian included, in
+            parts: that of each variable of ``standardisings``, and of all the rest.
         to_model: Unconstrained values to the model's, and the log Jacobian.
         from_model: The model's values to unconstrained ones.
         derived: Unconstrained values to the deterministics.
@@ -62,10 +63,12 @@ def make_graphs(model: Any, jaxify: Callable) -> PyMCGraphs:
     pointwise = model.logp(model.observed_RVs, sum=False) if observed else []
     moving, fixed = _split_deterministics(model)
     deterministics = model.replace_rvs_by_values(moving)
+    standards = standardisings(model, values, jaxify)
+    parts = _log_density_parts(model, [each.name for each in standards])
     return PyMCGraphs(
         model=model,
         names=tuple(rv.name for rv in model.free_RVs),
-        log_density=jaxify(inputs=values, outputs=[model.logp()]),
+        log_density=jaxify(inputs=values, outputs=parts),
         to_model=jaxify(inputs=values, outputs=_to_model(model, values)),
         from_model=_from_model(model, jaxify),
         derived=jaxify(inputs=values, outputs=deterministics),
@@ -78,12 +81,28 @@ def make_graphs(model: Any, jaxify: Callable) -> PyMCGraphs:
             inputs=values,
             mode="FAST_COMPILE",
         ),
-        standardisings=standardisings(model, values, jaxify),
+        standardisings=standards,
         ranges=discrete_ranges(model),
         dims=dict(model.named_vars_to_dims),
         coords={k: np.asarray(v) for k, v in model.coords.items() if v is not None},
         reading=Reading.of(model),
     )
+
+
+def _log_density_parts(model: Any, names: list[str]) -> list:
+    """The log density of each of some variables, and that of all the rest."""
+    pytensor = require("pytensor.tensor", "pymc")
+    # In PyMC's order of the terms.
+    terms = [*model.free_RVs, *model.observed_RVs, *model.potentials]
+    apart: dict[str, Any] = {}
+    rest = []
+    for variable, values in zip(terms, model.logp(terms, sum=False), strict=True):
+        total = pytensor.sum(values)
+        if variable.name in names:
+            apart[variable.name] = total
+        else:
+            rest.append(total)
+    return [*(apart[name] for name in names), pytensor.sum(rest)]
 
 
 def _split_deterministics(model: Any) -> tuple[list, list]:

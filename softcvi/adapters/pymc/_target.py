@@ -45,9 +45,10 @@ class PyMCSpace(AbstractSpace):
         return {s.name: _quietly(s.prior, arrays) for s in self._standardisings()}
 
     def to_model_and_log_det(self, u: dict) -> tuple[dict, Scalar]:
-        values, moved = self.to_values(u)
+        values, log_dets = self.to_values(u)
         *x, log_det = run_graph(self.graphs.to_model, self.graphs.names, values)
-        return dict(zip(self.graphs.names, x, strict=True)), log_det + moved
+        total = sum(log_dets.values(), log_det)
+        return dict(zip(self.graphs.names, x, strict=True)), total
 
     def from_model_and_log_det(self, x: dict) -> tuple[dict, Scalar]:
         found = run_graph(self.graphs.from_model, self.graphs.names, x)
@@ -63,19 +64,20 @@ class PyMCSpace(AbstractSpace):
             u[name] = values[name] - low
         return u, -self.to_model_and_log_det(u)[1]
 
-    def to_values(self, u: dict) -> tuple[dict, Scalar]:
-        """PyMC's value variables, and the log Jacobian of the way there."""
+    def to_values(self, u: dict) -> tuple[dict, dict[str, Scalar]]:
+        """PyMC's value variables, and log Jacobians by standardised variable."""
         values = {name: jnp.asarray(u[name]) for name in self.graphs.names}
         for name, (low, _) in self.graphs.ranges.items():
             values[name] = values[name] + low
-        total = jnp.zeros(())
+        log_dets = {}
         # In the order of the model: parents have their values before their children.
         for each in self._standardisings():
             arrays = [values[name] for name in self.graphs.names]
             data = self.informed.get(each.name)
-            value, log_det = _quietly(each.forward, values[each.name], arrays, data)
-            values[each.name], total = value, total + log_det
-        return values, total
+            values[each.name], log_dets[each.name] = _quietly(
+                each.forward, values[each.name], arrays, data
+            )
+        return values, log_dets
 
     def _standardisings(self) -> list[Standardising]:
         return [s for s in self.graphs.standardisings if s.name in self.decentred]
@@ -104,9 +106,15 @@ class PyMCTarget(AbstractModelTarget):
     has_gradient: bool = eqx.field(static=True)
 
     def log_density(self, particle: dict, data: Any = None) -> Scalar:
-        values, moved = self.space.to_values(particle)
-        (value,) = run_graph(self.graphs.log_density, self.graphs.names, values)
-        return value + moved
+        values, log_dets = self.space.to_values(particle)
+        arrays = [values[name] for name in self.graphs.names]
+        *parts, total = _quietly(self.graphs.log_density, *arrays)
+        for each, part in zip(self.graphs.standardisings, parts, strict=True):
+            if each.name in log_dets:
+                u, data = particle[each.name], self.space.informed.get(each.name)
+                part = _quietly(each.standard_log_prob, u, arrays, data)
+            total = total + part
+        return total
 
     def initial_particle(self, key: PRNGKeyArray) -> dict[str, Array]:
         # PyMC's own habit: its initial point, jittered by one either way. Standardised
