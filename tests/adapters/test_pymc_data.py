@@ -126,3 +126,45 @@ def test_a_mixture_with_its_assignments_is_fitted():
     # Given the sides, the weight is Beta(6, 5).
     np.testing.assert_allclose(jnp.mean(draws["weight"]), 6 / 11, atol=0.02)
     np.testing.assert_allclose(jnp.std(draws["weight"]), 0.1438, rtol=0.1)
+
+
+def test_variables_that_cannot_be_drawn_cost_a_group_and_not_the_tree():
+    pytest.importorskip("arviz_base")
+
+    def log_prob(value, mu):
+        return -((value - mu) ** 2)
+
+    with pm.Model() as model:
+        mu = pm.Flat("mu")
+        pm.CustomDist("y", mu, logp=log_prob, observed=np.ones(3))
+    target = from_pymc(model)
+    posterior = softcvi.Posterior(softcvi.guides.mean_field(target), target)
+    with (
+        pytest.warns(UserWarning, match="'posterior_predictive' is left out"),
+        pytest.warns(UserWarning, match="'prior' is left out"),
+    ):
+        tree = posterior.to_arviz(n=5, prior=True)
+    expected = {"posterior", "sample_stats", "log_likelihood", "observed_data"}
+    assert set(tree.children) == expected
+
+
+def test_what_jax_cannot_compute_is_said_with_the_remedy():
+    import pytensor.tensor as pt
+    from pytensor.graph import Apply, Op
+
+    class BlackBox(Op):
+        def make_node(self, x):
+            return Apply(self, [pt.as_tensor(x)], [pt.dscalar()])
+
+        def perform(self, node, inputs, output_storage):
+            output_storage[0][0] = np.asarray(np.sin(inputs[0]))
+
+    with pm.Model() as model:
+        pm.Normal("y", BlackBox()(pm.Normal("mu")), 1.0, observed=0.5)
+    with pytest.raises(NotImplementedError, match=r"BlackBox.*from_callable"):
+        from_pymc(model)
+    # The remedy as it is written there.
+    target = softcvi.adapters.from_callable(model.compile_logp(), model.initial_point())
+    value = jax.jit(target.log_density)({"mu": jnp.asarray(0.3)})
+    exact = -0.5 * 0.3**2 - 0.5 * (0.5 - np.sin(0.3)) ** 2 - np.log(2 * np.pi)
+    np.testing.assert_allclose(value, exact, rtol=1e-4)

@@ -57,7 +57,14 @@ def from_pymc(model: Any, *, decentre: bool = True) -> PyMCTarget:
     model = with_all_rows(model)
     with jax_settings_kept():
         jax_module = require("pymc.sampling.jax", "pymc")
-    graphs = make_graphs(model, jax_module.get_jaxified_graph)
+    try:
+        graphs = make_graphs(model, jax_module.get_jaxified_graph)
+    except NotImplementedError as error:
+        raise NotImplementedError(
+            f"model: PyMC cannot translate it to JAX ({error}). Its values are enough: "
+            "softcvi.adapters.from_callable(model.compile_logp(), "
+            "model.initial_point()) is a target on PyMC's unconstrained space."
+        ) from error
     point = model.initial_point()
     start = {
         rv.name: jnp.asarray(point[model.rvs_to_values[rv].name])

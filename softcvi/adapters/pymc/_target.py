@@ -133,6 +133,11 @@ class PyMCTarget(AbstractModelTarget):
         }
         return self.counted_from_zero(jittered)
 
+    def initial_point(self) -> dict[str, Array]:
+        """PyMC's initial point, in the model's coordinates."""
+        as_written = PyMCSpace(self.graphs)
+        return as_written.to_model(self.counted_from_zero(self.start))
+
     def counted_from_zero(self, values: dict) -> dict[str, Array]:
         """PyMC's values, with discrete ones counted from their smallest."""
         lows = {name: low for name, (low, _) in self.graphs.ranges.items()}
@@ -176,6 +181,8 @@ class PyMCTarget(AbstractModelTarget):
         return dict(self.graphs.constants)
 
     def log_likelihood(self, x: dict) -> dict[str, Array]:
+        if not self.graphs.observed:
+            return {}
         values = self._values_of(x)
         found = run_graph(self.graphs.log_likelihood, self.graphs.names, values)
         return dict(zip(self.graphs.observed, found, strict=True))
