@@ -13,6 +13,7 @@ import numpy as np
 from softcvi.adapters._extras import require
 from softcvi.adapters.pymc._data import with_all_rows
 from softcvi.adapters.pymc._graphs import make_graphs
+from softcvi.adapters.pymc._special import register_special_functions
 from softcvi.adapters.pymc._target import PyMCSpace, PyMCTarget
 from softcvi.targets import SpaceOfModel, Structure
 
@@ -57,6 +58,7 @@ def from_pymc(model: Any, *, decentre: bool = True) -> PyMCTarget:
     model = with_all_rows(model)
     with jax_settings_kept():
         jax_module = require("pymc.sampling.jax", "pymc")
+    register_special_functions()
     try:
         graphs = make_graphs(model, jax_module.get_jaxified_graph)
     except NotImplementedError as error:
