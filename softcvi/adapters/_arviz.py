@@ -1,6 +1,7 @@
 """Posteriors as ArviZ DataTrees."""
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -9,11 +10,12 @@ from jaxtyping import PRNGKeyArray
 
 from softcvi.adapters._extras import require
 from softcvi.adapters._model_target import AbstractModelTarget, over_draws
+from softcvi.ladder import Answer
 from softcvi.posterior import ImportanceSample, Posterior
 
 
 def to_arviz(
-    posterior: Posterior,
+    posterior: Posterior | Answer,
     key: PRNGKeyArray | None = None,
     n: int = 1000,
     *,
@@ -34,12 +36,13 @@ def to_arviz(
     slash in a name (``handlers.scope``) becomes a dot.
 
     Args:
-        posterior: A fitted posterior (a ``FitResult`` works too). Without its target
-            (see ``softcvi.load``) there are draws and ``log_q`` only.
+        posterior: A fitted posterior, or what ``fit`` and ``fit_until`` return: where
+            chains are the answer the draws are theirs. Without the target (see
+            ``softcvi.load``) there are draws and ``log_q`` only.
         key: Random key; a fixed one by default.
         n: Number of draws.
         draws: Use these draws, such as those of ``result.sample``, instead of new ones;
-            ``sample_stats`` then has no weights.
+            ``sample_stats`` then has ``log_p`` only, and no weights.
         corrected: Resample the draws by their weights. ``log_p`` and ``log_q`` then
             belong to the resampled draws.
         predictive: Whether to draw replicates of the data.
@@ -60,12 +63,19 @@ def to_arviz(
         ((1, 100, 2), (1, 100))
     """
     arviz_base = require("arviz_base", "arviz")
-    posterior = getattr(posterior, "posterior", posterior)
     key = jax.random.key(0) if key is None else key
     draw_key, resample_key, data_key = jax.random.split(key, 3)
+    if not isinstance(posterior, Posterior):
+        # A guide that chains have corrected is not what the verdict is about.
+        of_chains = [getattr(posterior, name, None) for name in ("chains", "chain")]
+        if draws is None and any(each is not None for each in of_chains):
+            draws = posterior.sample(draw_key, n)
+        posterior = posterior.posterior
     target = None if posterior.target is None else posterior.target.unwrapped
     if draws is not None:
         more = _of_model(target, draws, data_key, predictive, prior)
+        if isinstance(target, AbstractModelTarget):
+            more[0]["sample_stats"] = {"log_p": _log_p(target, draws)}
         return _of_given(arviz_base, draws, more, coords, dims)
     if target is None:
         if corrected:
@@ -126,13 +136,40 @@ def _of_model(target, draws, key, predictive: bool, prior: bool):
     groups = {"log_likelihood": over_draws(target.log_likelihood, draws)}
     observed = target.observed_data()
     if predictive:
-        groups["posterior_predictive"] = target.predict_draws(data_key, draws)
+        groups["posterior_predictive"] = _if_possible(
+            "posterior_predictive", target.predict_draws, data_key, draws
+        )
     if prior:
-        drawn = target.prior_draws(prior_key, len(next(iter(draws.values()))))
+        n = len(next(iter(draws.values())))
+        drawn = _if_possible("prior", target.prior_draws, prior_key, n)
         groups["prior"] = {n: v for n, v in drawn.items() if n not in observed}
         groups["prior_predictive"] = {n: v for n, v in drawn.items() if n in observed}
     constant = {"observed_data": observed, "constant_data": target.constant_data()}
     return groups, constant, target.coords(), target.dims()
+
+
+def _if_possible(group: str, draw: Callable, *args) -> dict[str, Any]:
+    """Draws of a group; none where the model cannot be drawn from, which is said."""
+    try:
+        return draw(*args)
+    except NotImplementedError as error:
+        reason = str(error).splitlines()[0]
+        warnings.warn(
+            f"to_arviz: the group '{group}' is left out, for the model cannot be drawn "
+            f"from: {reason}",
+            stacklevel=4,
+        )
+        return {}
+
+
+def _log_p(target: AbstractModelTarget, draws: Mapping[str, Any]) -> np.ndarray:
+    """Unnormalised log posterior of draws, in model coordinates."""
+
+    def one(x):
+        u, log_det = target.space.from_model_and_log_det(x)
+        return target.log_density(u) + log_det
+
+    return over_draws(one, {name: draws[name] for name in target.structure.like})
 
 
 def _tree(arviz_base, groups, constant, coords, dims, facts):

@@ -107,6 +107,8 @@ def test_networks_with_priors_and_trained_networks():
     target = from_numpyro(bayesian, x, Y)
     assert {leaf.shape for leaf in target.like.values()} == {(1,), (2, 1)}
     assert not target.model_parameters()
+    # Nothing of the network is left to train, which a fit asks.
+    assert not any(jax.tree_util.tree_leaves(target.trainable()))
 
     def trained(x, y):
         net = flax_module("net", nn.Dense(1), input_shape=(2,))

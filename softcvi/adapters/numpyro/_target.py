@@ -162,9 +162,8 @@ class NumPyroTarget(AbstractModelTarget):
     def trainable(self) -> "NumPyroTarget":
         frozen = jax.tree_util.tree_map(lambda _: False, self)
         params = jax.tree_util.tree_map(eqx.is_inexact_array, self.params)
-        return eqx.tree_at(
-            lambda t: t.params, frozen, params, is_leaf=lambda leaf: leaf is None
-        )
+        # Modules with priors for all of their parameters leave no arrays to point at.
+        return dataclasses.replace(frozen, params=params)
 
     def observed_data(self) -> dict[str, np.ndarray]:
         trace = self._prior_trace()

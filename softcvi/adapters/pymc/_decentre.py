@@ -1,11 +1,12 @@
 """Non-centred coordinates for hierarchical variables of PyMC models."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jax.scipy.stats as stats
 from jaxtyping import Array, Scalar
 
 from softcvi.adapters._extras import require
@@ -18,21 +19,46 @@ class Standardising(eqx.Module):
 
     Attributes:
         name: The variable.
-        parameters: Function of all values to location and scale; the scale of a
-            vector is the lower triangular factor of its covariance.
-        is_matrix: Whether the scale is such a factor.
+        parameters: Function of all values to location, scale (of a vector its
+            covariance) and degrees of freedom.
+        log_prob: Log density of the twin, given degrees of freedom.
+        is_matrix: Whether the scale is a covariance.
     """
 
     name: str = eqx.field(static=True)
     parameters: Callable = eqx.field(static=True)
+    log_prob: Callable = eqx.field(static=True)
     is_matrix: bool = eqx.field(static=True)
 
     def prior(self, values: list) -> Prior:
-        """Location and scale, given the other variables."""
-        location, scale = self.parameters(*values)
+        """Location and scale, given the other variables.
+
+        The scale of a vector is the lower triangular factor of its covariance.
+        """
+        location, scale, _ = self.parameters(*values)
         if self.is_matrix:
             scale = jnp.linalg.cholesky(scale)
         return Prior(location, scale, self.is_matrix)
+
+    def standard_log_prob(
+        self, u: Array, values: list, data: Informed | None = None
+    ) -> Scalar:
+        """Log density of the twin, without a way through its value.
+
+        The value is rounded, and where the scale is tiny beside the location nothing of
+        the twin is left in it: a hierarchy would have a mode at a scale of zero that is
+        made of rounding alone.
+
+        Args:
+            u: The twin.
+            values: Values of all variables.
+            data: What the data say of the variable, if that is used.
+        """
+        location, scale, degrees = self.parameters(*values)
+        if data is None:
+            return jnp.sum(self.log_prob(u, degrees))
+        z, log_det = data.by_prior(u, location, scale)
+        return jnp.sum(self.log_prob(z, degrees) + log_det)
 
     def forward(
         self, z: Array, values: list, data: Informed | None = None
@@ -79,54 +105,76 @@ def standardisings(
     ancestors = require("pytensor.graph.traversal", "pymc").ancestors
     found = []
     for rv in model.free_RVs:
-        parts = _location_and_scale(rv, model.rvs_to_transforms[rv])
+        family = _FAMILIES.get(str(getattr(rv.owner.op, "name", None)))
+        if family is None:
+            continue
+        parameters = rv.owner.op.dist_params(rv.owner)
+        parts = family.read(parameters, model.rvs_to_transforms[rv])
         if parts is None:
             continue
-        location, scale, is_matrix = parts
+        location, scale, degrees = parts
         others = set(model.free_RVs) - {rv}
         if not others & set(ancestors([location, scale])):
             continue
-        outputs = model.replace_rvs_by_values([location, scale])
+        outputs = model.replace_rvs_by_values([location, scale, degrees])
         function = jaxify(inputs=values, outputs=outputs)
-        found.append(Standardising(rv.name, function, is_matrix))
+        is_matrix = family.read is _vector
+        found.append(Standardising(rv.name, function, family.log_prob, is_matrix))
     return tuple(found)
 
 
-def _location_and_scale(rv: Any, transform: Any) -> tuple[Any, Any, bool] | None:
-    """Of the value variable, as PyTensor expressions; None for other families."""
-    op = rv.owner.op
-    reader = _READERS.get(str(getattr(op, "name", None)))
-    if reader is None:
+def _plain(parameters: tuple, transform: Any) -> tuple[Any, Any, Any] | None:
+    if transform is not None:
         return None
-    return reader(op.dist_params(rv.owner), transform)
-
-
-def _plain(parameters: tuple, transform: Any) -> tuple[Any, Any, bool] | None:
     location, scale = parameters[-2:]
-    return None if transform is not None else (location, scale, False)
+    return location, scale, parameters[0] if len(parameters) == 3 else _one()
 
 
-def _vector(parameters: tuple, transform: Any) -> tuple[Any, Any, bool] | None:
+def _vector(parameters: tuple, transform: Any) -> tuple[Any, Any, Any] | None:
     location, covariance = parameters
-    return None if transform is not None else (location, covariance, True)
+    return None if transform is not None else (location, covariance, _one())
 
 
-def _half(parameters: tuple, transform: Any) -> tuple[Any, Any, bool] | None:
+def _half(parameters: tuple, transform: Any) -> tuple[Any, Any, Any] | None:
     """Positive variables: their logarithm is moved by that of the scale."""
     pytensor = require("pytensor.tensor", "pymc")
-    log_transform = require("pymc.distributions.transforms", "pymc").LogTransform
-    if not isinstance(transform, log_transform):
+    if not _is_log(transform):
         return None
-    return pytensor.log(parameters[-1]), pytensor.constant(1.0), False
+    return pytensor.log(parameters[-1]), _one(), _one()
+
+
+def _log_normal(parameters: tuple, transform: Any) -> tuple[Any, Any, Any] | None:
+    return _plain(parameters, None) if _is_log(transform) else None
+
+
+def _is_log(transform: Any) -> bool:
+    transforms = require("pymc.distributions.transforms", "pymc")
+    return isinstance(transform, transforms.LogTransform)
+
+
+def _one() -> Any:
+    return require("pytensor.tensor", "pymc").constant(1.0)
+
+
+class _Family(NamedTuple):
+    """How parameters are read, and the log density of a standardised variable."""
+
+    read: Callable
+    log_prob: Callable
 
 
 # By the names of PyTensor's random operations; location and scale come last.
-_READERS: dict[str, Callable] = {
-    "normal": _plain,
-    "laplace": _plain,
-    "cauchy": _plain,
-    "t": _plain,
-    "multivariate_normal": _vector,
-    "halfnormal": _half,
-    "halfcauchy": _half,
+_FAMILIES: dict[str, _Family] = {
+    "normal": _Family(_plain, lambda u, _: stats.norm.logpdf(u)),
+    "lognormal": _Family(_log_normal, lambda u, _: stats.norm.logpdf(u)),
+    "laplace": _Family(_plain, lambda u, _: stats.laplace.logpdf(u)),
+    "cauchy": _Family(_plain, lambda u, _: stats.cauchy.logpdf(u)),
+    "t": _Family(_plain, stats.t.logpdf),
+    "multivariate_normal": _Family(_vector, lambda u, _: stats.norm.logpdf(u)),
+    "halfnormal": _Family(
+        _half, lambda u, _: jnp.log(2.0) + stats.norm.logpdf(jnp.exp(u)) + u
+    ),
+    "halfcauchy": _Family(
+        _half, lambda u, _: jnp.log(2.0) + stats.cauchy.logpdf(jnp.exp(u)) + u
+    ),
 }

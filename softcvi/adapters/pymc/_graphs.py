@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 
 from softcvi.adapters._extras import require
+from softcvi.adapters.pymc._data import Reading
 from softcvi.adapters.pymc._decentre import Standardising, standardisings
+from softcvi.adapters.pymc._ranges import depends_on_variables, discrete_ranges
 
 
 class PyMCGraphs:
@@ -15,7 +17,8 @@ class PyMCGraphs:
     Args:
         model: The model.
         names: Names of the free random variables.
-        log_density: Unconstrained values to the log density, Jacobian included.
+        log_density: Unconstrained values to the log density, Jacobian included, in
+            parts: that of each variable of ``standardisings``, and of all the rest.
         to_model: Unconstrained values to the model's, and the log Jacobian.
         from_model: The model's values to unconstrained ones.
         derived: Unconstrained values to the deterministics.
@@ -29,6 +32,7 @@ class PyMCGraphs:
         ranges: Smallest value and number of values of discrete variables.
         dims: Names of dimensions by variable.
         coords: Coordinates by dimension.
+        reading: Data containers and dimensions as they are now.
     """
 
     def __init__(self, **parts: Any):
@@ -47,6 +51,7 @@ class PyMCGraphs:
         self.ranges: dict[str, tuple[int, int]] = parts["ranges"]
         self.dims: dict[str, tuple] = parts["dims"]
         self.coords: dict[str, np.ndarray] = parts["coords"]
+        self.reading: Reading = parts["reading"]
 
 
 def make_graphs(model: Any, jaxify: Callable) -> PyMCGraphs:
@@ -58,10 +63,12 @@ def make_graphs(model: Any, jaxify: Callable) -> PyMCGraphs:
     pointwise = model.logp(model.observed_RVs, sum=False) if observed else []
     moving, fixed = _split_deterministics(model)
     deterministics = model.replace_rvs_by_values(moving)
+    standards = standardisings(model, values, jaxify)
+    parts = _log_density_parts(model, [each.name for each in standards])
     return PyMCGraphs(
         model=model,
         names=tuple(rv.name for rv in model.free_RVs),
-        log_density=jaxify(inputs=values, outputs=[model.logp()]),
+        log_density=jaxify(inputs=values, outputs=parts),
         to_model=jaxify(inputs=values, outputs=_to_model(model, values)),
         from_model=_from_model(model, jaxify),
         derived=jaxify(inputs=values, outputs=deterministics),
@@ -74,60 +81,32 @@ def make_graphs(model: Any, jaxify: Callable) -> PyMCGraphs:
             inputs=values,
             mode="FAST_COMPILE",
         ),
-        standardisings=standardisings(model, values, jaxify),
+        standardisings=standards,
         ranges=discrete_ranges(model),
         dims=dict(model.named_vars_to_dims),
         coords={k: np.asarray(v) for k, v in model.coords.items() if v is not None},
+        reading=Reading.of(model),
     )
 
 
-def refuse_minibatches(model: Any) -> None:
-    """A mini-batch would be drawn once and stay: the density must be of all data."""
-    ancestors = require("pytensor.graph.traversal", "pymc").ancestors
-    operations = {
-        type(variable.owner.op).__name__
-        for variable in ancestors([model.logp()])
-        if variable.owner is not None
-    }
-    if "MinibatchOp" in operations:
-        raise ValueError(
-            "model: pm.Minibatch gives another log density at every call, for which "
-            "soft labels are biased. Use all the data (pm.Data); for data that do not "
-            "fit, write the likelihood as softcvi.targets.MiniBatchTarget with "
-            "objective=softcvi.ELBO(), or use pm.fit."
-        )
-
-
-def discrete_ranges(model: Any) -> dict[str, tuple[int, int]]:
-    """Smallest value and number of values of the discrete variables, where constant."""
-    found = {}
-    for rv in model.free_RVs:
-        reader = _RANGES.get(str(getattr(rv.owner.op, "name", None)))
-        if reader is None or _depends(model, rv.owner.inputs, rv):
-            continue
-        low, high = reader([p.eval() for p in rv.owner.op.dist_params(rv.owner)])
-        found[rv.name] = (int(np.min(low)), int(np.max(high) - np.min(low)) + 1)
-    return found
-
-
-_RANGES: dict[str, Callable] = {
-    "bernoulli": lambda p: (0, 1),
-    "categorical": lambda p: (0, np.shape(p[0])[-1] - 1),
-    "discrete_uniform": lambda p: (p[0], p[1]),
-    "binomial": lambda p: (0, p[0]),
-    "beta_binomial": lambda p: (0, p[0]),
-}
-
-
-def _depends(model: Any, variables: list, except_for: Any = None) -> bool:
-    """Whether something depends on random variables of the model."""
-    ancestors = require("pytensor.graph.traversal", "pymc").ancestors
-    random = set(model.basic_RVs) - {except_for}
-    return bool(random & set(ancestors(variables)))
+def _log_density_parts(model: Any, names: list[str]) -> list:
+    """The log density of each of some variables, and that of all the rest."""
+    pytensor = require("pytensor.tensor", "pymc")
+    # In PyMC's order of the terms.
+    terms = [*model.free_RVs, *model.observed_RVs, *model.potentials]
+    apart: dict[str, Any] = {}
+    rest = []
+    for variable, values in zip(terms, model.logp(terms, sum=False), strict=True):
+        total = pytensor.sum(values)
+        if variable.name in names:
+            apart[variable.name] = total
+        else:
+            rest.append(total)
+    return [*(apart[name] for name in names), pytensor.sum(rest)]
 
 
 def _split_deterministics(model: Any) -> tuple[list, list]:
-    moving = [v for v in model.deterministics if _depends(model, [v])]
+    moving = [v for v in model.deterministics if depends_on_variables(model, [v])]
     return moving, [v for v in model.deterministics if v not in moving]
 
 

@@ -1,8 +1,9 @@
 """The posterior of a PyMC model as a target."""
 
+import contextlib
 import dataclasses
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import equinox as eqx
@@ -14,6 +15,7 @@ from jaxtyping import Array, PRNGKeyArray, Scalar
 from softcvi.adapters._extras import require
 from softcvi.adapters._model_target import AbstractModelTarget
 from softcvi.adapters._recentre import Prior, space_by_data, standardised_sites
+from softcvi.adapters.pymc._data import as_it_was
 from softcvi.adapters.pymc._decentre import Standardising
 from softcvi.adapters.pymc._graphs import PyMCGraphs
 from softcvi.adapters.pymc._trace import draws_for_pymc, without_messages
@@ -43,9 +45,10 @@ class PyMCSpace(AbstractSpace):
         return {s.name: _quietly(s.prior, arrays) for s in self._standardisings()}
 
     def to_model_and_log_det(self, u: dict) -> tuple[dict, Scalar]:
-        values, moved = self.to_values(u)
+        values, log_dets = self.to_values(u)
         *x, log_det = run_graph(self.graphs.to_model, self.graphs.names, values)
-        return dict(zip(self.graphs.names, x, strict=True)), log_det + moved
+        total = sum(log_dets.values(), log_det)
+        return dict(zip(self.graphs.names, x, strict=True)), total
 
     def from_model_and_log_det(self, x: dict) -> tuple[dict, Scalar]:
         found = run_graph(self.graphs.from_model, self.graphs.names, x)
@@ -61,19 +64,20 @@ class PyMCSpace(AbstractSpace):
             u[name] = values[name] - low
         return u, -self.to_model_and_log_det(u)[1]
 
-    def to_values(self, u: dict) -> tuple[dict, Scalar]:
-        """PyMC's value variables, and the log Jacobian of the way there."""
+    def to_values(self, u: dict) -> tuple[dict, dict[str, Scalar]]:
+        """PyMC's value variables, and log Jacobians by standardised variable."""
         values = {name: jnp.asarray(u[name]) for name in self.graphs.names}
         for name, (low, _) in self.graphs.ranges.items():
             values[name] = values[name] + low
-        total = jnp.zeros(())
+        log_dets = {}
         # In the order of the model: parents have their values before their children.
         for each in self._standardisings():
             arrays = [values[name] for name in self.graphs.names]
             data = self.informed.get(each.name)
-            value, log_det = _quietly(each.forward, values[each.name], arrays, data)
-            values[each.name], total = value, total + log_det
-        return values, total
+            values[each.name], log_dets[each.name] = _quietly(
+                each.forward, values[each.name], arrays, data
+            )
+        return values, log_dets
 
     def _standardisings(self) -> list[Standardising]:
         return [s for s in self.graphs.standardisings if s.name in self.decentred]
@@ -102,9 +106,15 @@ class PyMCTarget(AbstractModelTarget):
     has_gradient: bool = eqx.field(static=True)
 
     def log_density(self, particle: dict, data: Any = None) -> Scalar:
-        values, moved = self.space.to_values(particle)
-        (value,) = run_graph(self.graphs.log_density, self.graphs.names, values)
-        return value + moved
+        values, log_dets = self.space.to_values(particle)
+        arrays = [values[name] for name in self.graphs.names]
+        *parts, total = _quietly(self.graphs.log_density, *arrays)
+        for each, part in zip(self.graphs.standardisings, parts, strict=True):
+            if each.name in log_dets:
+                u, data = particle[each.name], self.space.informed.get(each.name)
+                part = _quietly(each.standard_log_prob, u, arrays, data)
+            total = total + part
+        return total
 
     def initial_particle(self, key: PRNGKeyArray) -> dict[str, Array]:
         # PyMC's own habit: its initial point, jittered by one either way. Standardised
@@ -122,6 +132,11 @@ class PyMCTarget(AbstractModelTarget):
             for k, (name, value) in zip(keys, start.items(), strict=True)
         }
         return self.counted_from_zero(jittered)
+
+    def initial_point(self) -> dict[str, Array]:
+        """PyMC's initial point, in the model's coordinates."""
+        as_written = PyMCSpace(self.graphs)
+        return as_written.to_model(self.counted_from_zero(self.start))
 
     def counted_from_zero(self, values: dict) -> dict[str, Array]:
         """PyMC's values, with discrete ones counted from their smallest."""
@@ -166,6 +181,8 @@ class PyMCTarget(AbstractModelTarget):
         return dict(self.graphs.constants)
 
     def log_likelihood(self, x: dict) -> dict[str, Array]:
+        if not self.graphs.observed:
+            return {}
         values = self._values_of(x)
         found = run_graph(self.graphs.log_likelihood, self.graphs.names, values)
         return dict(zip(self.graphs.observed, found, strict=True))
@@ -174,7 +191,7 @@ class PyMCTarget(AbstractModelTarget):
         pymc = require("pymc", "pymc")
         if not self.graphs.observed:
             return {}
-        with without_messages(), warnings.catch_warnings():
+        with self._quiet_model(), warnings.catch_warnings():
             # Potentials matter to the free variables, and all of these are given.
             warnings.filterwarnings("ignore", "The effect of Potentials")
             found = pymc.sample_posterior_predictive(
@@ -189,7 +206,7 @@ class PyMCTarget(AbstractModelTarget):
 
     def prior_draws(self, key: PRNGKeyArray, n: int) -> dict[str, np.ndarray]:
         pymc = require("pymc", "pymc")
-        with without_messages():
+        with self._quiet_model():
             found = pymc.sample_prior_predictive(
                 n,
                 model=self.graphs.model,
@@ -204,6 +221,12 @@ class PyMCTarget(AbstractModelTarget):
 
     def coords(self) -> dict[str, np.ndarray]:
         return dict(self.graphs.coords)
+
+    @contextlib.contextmanager
+    def _quiet_model(self) -> Iterator[None]:
+        """The model with its data of the fit, without messages."""
+        with without_messages(), as_it_was(self.graphs.model, self.graphs.reading):
+            yield
 
     def _values_of(self, x: dict) -> dict:
         found = run_graph(self.graphs.from_model, self.graphs.names, x)
