@@ -36,8 +36,11 @@ from softcvi.fitting._stopping import AbstractStoppingRule, Never
 from softcvi.fitting._train import Plan, raise_if_failed, train
 from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective, SoftCVI
-from softcvi.starts import NoStart, as_start, suggest
+from softcvi.starts import AbstractStart, NoStart, as_start, suggest
 from softcvi.targets import AbstractTarget
+
+# Number of the key of a second start.
+_AGAIN = 1_000
 
 
 @full_precision
@@ -146,6 +149,9 @@ def fit(
     seconds_start = time.perf_counter() - began
 
     result = _first_trusted(run_key, beginning, plan)
+    if guide is None and _was_searched_untrained(result):
+        again_key = host_fold_in(key, _AGAIN)
+        result = _with_trained_model(again_key, result, start, objective, plan)
     raise_if_failed([result], throw)
     # Chains could exceed a limit that the user has set.
     if guide is None and isinstance(stopping, Never):
@@ -158,6 +164,41 @@ def fit(
             message = f"{result.message}; chains failed: {first_line(error)}"
             result = result.with_facts(message=message)
     return result.with_facts(seconds_start=seconds_start)
+
+
+def _was_searched_untrained(result: FitResult) -> bool:
+    """Whether the start was about a model whose parameters have since been trained.
+
+    The guide then began in the wrong place, and the search says nothing of the answer.
+    """
+    target, report = result.posterior.target, result.start
+    is_trained = target is not None and bool(target.model_parameters())
+    was_searched = report is not None and report.search is not None
+    return (
+        is_trained
+        and was_searched
+        and result.status == "finished"
+        and not result.verdict.trusted
+    )
+
+
+def _with_trained_model(
+    key: PRNGKeyArray,
+    result: FitResult,
+    start: AbstractStart,
+    objective: AbstractObjective | None,
+    plan: Plan,
+) -> FitResult:
+    """Start once more with the parameters that were trained; the better answer."""
+    target = result.posterior.target
+    assert target is not None  # it has parameters
+    start_key, choice_key, run_key = host_split(key, 3)
+    try:
+        beginning = suggested(start_key, choice_key, target, start, objective)
+        again = _first_trusted(run_key, beginning, plan)
+    except KeyboardInterrupt:
+        return _interrupted(result, "before it was fitted with the trained model")
+    return max(result, again, key=lambda answer: answer.rank)
 
 
 def _interrupted(result: FitResult, when: str) -> FitResult:

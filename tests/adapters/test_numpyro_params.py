@@ -39,3 +39,25 @@ def test_the_prior_scale_is_that_of_maximum_likelihood(objective):
     best = np.sqrt(np.mean(Y**2) - 1.0)
     np.testing.assert_allclose(trained, best, atol=0.15)
     assert f"scale: {float(jnp.asarray(trained)):.4g}" in result.summary()
+
+
+def test_an_answer_with_parameters_that_moved_far_is_right_and_trusted():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=60)
+    y = 3.0 - 2.0 * x + 0.7 * rng.normal(size=60)
+
+    def line(x, y):
+        intercept, slope = numpyro.param("a", 0.0), numpyro.param("b", 0.0)
+        sd = numpyro.sample("sd", dist.HalfNormal(1.0))
+        with numpyro.plate("rows", len(x)):
+            numpyro.sample("y", dist.Normal(intercept + slope * x, sd), obs=y)
+
+    result = softcvi.fit(jax.random.key(0), from_numpyro(line, x, y), progress=False)
+    assert result.verdict.trusted
+    trained = result.posterior.target.model_parameters()
+    exact = np.polyfit(x, y, 1)
+    np.testing.assert_allclose([trained["b"], trained["a"]], exact, rtol=1e-2)
+    # Four standard errors of 4000 draws, whose sd is about a tenth of the mean.
+    residuals = y - np.polyval(exact, x)
+    draws = result.sample(jax.random.key(1), 4000)["sd"]
+    np.testing.assert_allclose(draws.mean(), residuals.std(), rtol=0.03)
