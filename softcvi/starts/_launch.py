@@ -26,6 +26,7 @@ _RADII = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 _RADII_OF_AXES = 100.0
 # Points drawn for each start, of which one with a finite density is taken.
 _TRIES = 8
+_SHRINK = 10.0 ** -np.arange(0.0, 10.0, 3.0)
 
 
 def own_starts(
@@ -102,12 +103,19 @@ def first_finite(
 ) -> Float[np.ndarray, "n d"]:
     """As many points as asked for, those with a finite density first.
 
+    Where no point has one, all are drawn towards the origin until some have: parameters
+    may be small in units of their own, and the density overflow further out.
+
     Args:
         points: Candidates in the order of preference.
         n: How many to keep.
         log_density: The log density.
     """
-    is_finite = np.isfinite(np.asarray(log_density(points)))
+    for shrink in _SHRINK:
+        is_finite = np.isfinite(np.asarray(log_density(shrink * points)))
+        if np.any(is_finite):
+            points = shrink * points
+            break
     order = np.argsort(~is_finite, kind="stable")
     return points[np.sort(order[:n])]
 

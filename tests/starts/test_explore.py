@@ -308,3 +308,18 @@ def test_what_is_narrower_than_rounding_is_no_place():
     proposal = TMixture(np.zeros(2), np.stack(means), np.stack(covariances))
     fitted = Fitted(modes, proposal, 1.0, 1e6, 0.0)
     assert [mode.mean[0] for mode in worth_keeping(fitted)] == [0.0]
+
+
+def test_a_density_that_overflows_beyond_tiny_distances_is_found():
+    """Units from 1e-5 on: at all usual starts the log density is minus infinity."""
+    units = 10.0 ** np.array([-5.0, -3.0, 0.0, 4.0])
+    centres = np.array([3.0, -2.0, 4.0, 1.0]) * units
+
+    def log_prob(x):
+        return -jnp.sum(jnp.cosh((x - centres) / units))
+
+    target = softcvi.DensityTarget(log_prob, jnp.zeros(4))
+    [mode] = Explore().find(jax.random.key(0), target).modes
+    assert np.all(np.abs(mode.mean - centres) < 0.1 * units)
+    # One unit by the curvature, 0.855 by quadrature.
+    np.testing.assert_allclose(mode.deviations, units, rtol=0.2)
