@@ -7,8 +7,10 @@ from jaxtyping import Float
 # A standard deviation counts as known up to this relative error.
 _KNOWN = 0.2
 # Standard errors that are subtracted from a difference: of the broad draws, and fewer
-# of the answer, since an answer with a large error of its own is doubtful.
-_ERRORS = 2.0
+# of the answer, since an answer with a large error of its own is doubtful. Fewer, too,
+# of standard deviations: where a small share of the mass decides them, broad draws have
+# met it seldom, and the answer may not have met it at all.
+_ERRORS_OF_MEANS, _ERRORS_OF_SPREADS = 2.0, 1.0
 _OWN_ERRORS = 0.5
 # Effective draws needed to estimate a standard error.
 _ENOUGH = 200
@@ -89,11 +91,13 @@ class BroadMoments(eqx.Module):
         is_known &= answer.deviations > 0
         if not np.any(is_known):
             return None
-        error = (_ERRORS * self.errors + _OWN_ERRORS * answer.errors)[is_known]
+        broad, own = self.errors[is_known], _OWN_ERRORS * answer.errors[is_known]
         ratio = np.log(answer.deviations / self.deviations)[is_known]
-        ratio = np.sign(ratio) * np.maximum(np.abs(ratio) - error, 0.0)
+        left = np.abs(ratio) - _ERRORS_OF_SPREADS * broad - own
+        ratio = np.sign(ratio) * np.maximum(left, 0.0)
         shift = np.abs(answer.means - self.means) / self.deviations
         # Means are known about as well as standard deviations, or better.
+        error = _ERRORS_OF_MEANS * broad + own
         shift = np.maximum(shift[is_known] - error, 0.0)
         spread = float(np.exp(ratio[np.argmax(np.abs(ratio))]))
         return BroadCheck(float(np.max(shift)), spread)

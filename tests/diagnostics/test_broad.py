@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from softcvi.diagnostics import BroadCheck, BroadMoments, Evidence, judge
+from softcvi.diagnostics import BroadCheck, BroadMoments, Evidence, Kind, judge
 
 
 def weighted_draws(rng, n=8_000):
@@ -36,3 +36,15 @@ def test_a_moved_mean_counts():
     assert judge(Evidence(broad=BroadCheck(0.3, 1.0))).level == "caution"
     assert judge(Evidence(broad=BroadCheck(0.5, 1.0))).level == "not trusted"
     assert "further out" in judge(Evidence(broad=BroadCheck(0.5, 1.0))).reasons[0]
+
+
+def test_a_much_smaller_deviation_counts_though_broad_draws_know_theirs_roughly():
+    one, none = np.ones(1), np.zeros(1)
+    broad = BroadMoments(none, one, 0.13 * one)
+
+    def kinds(deviation):
+        check = broad.compared(BroadMoments(none, deviation * one, 0.05 * one))
+        return [finding.kind for finding in judge(Evidence(broad=check)).findings]
+
+    assert Kind.BROAD_DRAWS in kinds(0.63)
+    assert Kind.BROAD_DRAWS not in kinds(0.8)
