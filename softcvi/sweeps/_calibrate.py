@@ -13,6 +13,7 @@ from jaxtyping import Int, PRNGKeyArray, PyTree
 from softcvi.fitting import fit_many
 from softcvi.guides import AbstractGuide, full_rank, mean_field
 from softcvi.objectives import AbstractObjective
+from softcvi.sweeps._sweep import raise_if_interrupted
 from softcvi.targets import AbstractTarget, DensityTarget
 
 _FULL_RANK_DIM = 100
@@ -196,6 +197,7 @@ def calibrate(
         progress=progress,
         description="data sets",
     )
+    raise_if_interrupted(results)
     named = jax.vmap(target.describe)(truths)
     usable = [i for i, result in enumerate(results) if result.status != "failed"]
     if not usable:

@@ -205,7 +205,20 @@ def run_batch(load: Load, batch: Sequence[Configuration]) -> list[dict[str, Any]
         results = fit_many(
             jnp.stack(keys), target, stacked, batched_guide=True, **settings
         )
+    raise_if_interrupted(results)
     return [_record(c, r) for c, r in zip(batch, results, strict=True)]
+
+
+def raise_if_interrupted(results: Iterable[FitResult]) -> None:
+    """Raise ``KeyboardInterrupt`` if Ctrl-C has ended a fit.
+
+    A fit gives back what it had reached, which would be taken for a finished one.
+
+    Args:
+        results: Results of fits.
+    """
+    if any(result.status == "interrupted" for result in results):
+        raise KeyboardInterrupt
 
 
 def _record(configuration: Configuration, result: FitResult) -> dict[str, Any]:

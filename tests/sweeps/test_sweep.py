@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from softcvi.fitting import fit_many
 from softcvi.sweeps import (
     DaskExecutor,
     Grid,
@@ -12,6 +13,7 @@ from softcvi.sweeps import (
     RecordStore,
     SerialExecutor,
     SweepResult,
+    _sweep,
     sweep,
 )
 
@@ -45,6 +47,22 @@ def test_a_record_says_where_it_comes_from(load, tmp_path):
     assert record["made"]["jax"]
     assert record["made"]["command"]
     assert abs(record["estimates"][0]["mean"] - 1.0) < 1.5
+
+
+def test_what_ctrl_c_has_ended_has_no_record_and_runs_again(
+    load, tmp_path, monkeypatch
+):
+    def pressed(*args, **settings):
+        results = fit_many(*args, **settings)
+        return [dataclasses.replace(r, status="interrupted") for r in results]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(_sweep, "fit_many", pressed)
+        with pytest.raises(KeyboardInterrupt):
+            sweep(small(), load, tmp_path, progress=False)
+    assert RecordStore(tmp_path).all() == []
+    again = sweep(small(), load, tmp_path, progress=False)
+    assert [r["status"] for r in again.records] == ["finished"] * 2
 
 
 def test_a_model_that_fails_has_a_record_that_says_why(load, tmp_path):
