@@ -11,6 +11,10 @@ from softcvi.targets import AbstractSpace, Informed, SpaceOfModel, Structure
 # Geometric mean of the standard deviations of standardised coordinates below which the
 # data rather than the prior determine a vector.
 _INFORMED_SPREAD = 0.5
+# Of a measured variable the distance from its location varies more than itself, as the
+# location is uncertain too. Where it varies by less than this share, only the distance
+# was measured.
+_GOES_WITH = 0.5
 
 
 class Prior(NamedTuple):
@@ -35,6 +39,8 @@ def space_by_data(
     priors: Mapping[str, Prior],
     mean: Mapping[str, Array],
     spread: Mapping[str, Array],
+    *,
+    relative: frozenset[str] = frozenset(),
 ) -> SpaceOfModel:
     """The coordinates for standardised variables that a start has found.
 
@@ -42,6 +48,7 @@ def space_by_data(
         priors: Prior of each of them at what was found.
         mean: What was found, standardised.
         spread: Standard deviations, given all other variables.
+        relative: Those of which the data only tell the difference from the location.
 
     Example:
         >>> found = {"a": np.ones(2)}, {"a": np.full(2, 0.5)}
@@ -52,12 +59,32 @@ def space_by_data(
     for name, prior in priors.items():
         if not prior.is_matrix:
             decentred.append(name)
-            data = Informed.of(mean[name], spread[name], prior.location, prior.scale)
+            found = mean[name], spread[name], prior.location, prior.scale
+            data = Informed.of(*found, is_relative=name in relative)
             if data is not None:
                 informed[name] = data
         elif np.exp(np.mean(np.log(spread[name]))) > _INFORMED_SPREAD:
             decentred.append(name)
     return SpaceOfModel(tuple(decentred), informed)
+
+
+def goes_with(values: Array, locations: Array) -> bool:
+    """Whether a variable is known relative to its location rather than itself.
+
+    Args:
+        values: Draws of its members, by rows.
+        locations: Their locations, one for each or one for all.
+
+    Example:
+        >>> level = np.linspace(-9, 9, 19)[:, None]
+        >>> goes_with(level + np.array([0.1, 0.2]), level)
+        True
+    """
+    values = np.asarray(values, np.float64)
+    away = values - np.asarray(locations, np.float64)
+    # Quartiles, as a scale that the start knows badly gives a few draws far out.
+    own, rest = (np.subtract(*np.quantile(v, (0.75, 0.25), 0)) for v in (values, away))
+    return bool(np.median(rest) < _GOES_WITH * np.median(own))
 
 
 def standardised_sites(

@@ -13,6 +13,7 @@ from softcvi.starts._base import AbstractStart, Moments, StartReport
 from softcvi.starts._choose import looks_normal
 from softcvi.starts._explore import Explore
 from softcvi.starts._funnel import without_funnel
+from softcvi.starts._importance import factor_of
 from softcvi.starts._precise import in_enough_precision
 from softcvi.targets import AbstractTarget
 
@@ -21,6 +22,7 @@ _POSTERIOR_DRAWS = 2000
 _POINT_VARIANCE = 0.01
 # Most parameters for which a covariance is computed to choose coordinates.
 _DENSE_DIM = 2000
+_DRAWS_NEAR = 200
 # Most levels of a hierarchy of scales.
 _FUNNELS = 3
 # Other coordinates are taken if the share of effective draws grows by this much.
@@ -170,8 +172,10 @@ class InBestSpace(AbstractStart):
         if report.modes and has_a_choice:
             mode = report.modes[0]
             found = mode.mean, _given_the_others(mode, target)
-            parts = (target.structure.unravel(jnp.asarray(v, float)) for v in found)
-            better = target.recentred(*parts)
+            mean, spread = (
+                target.structure.unravel(jnp.asarray(v, float)) for v in found
+            )
+            better = target.recentred(mean, spread, _draws_near(mode, target))
         if better is None:
             return report if glimpse is None else self.start.find(key, target)
         again = self.start.find(key, better)
@@ -230,6 +234,16 @@ def _given_the_others(mode: Moments, target: AbstractTarget) -> np.ndarray:
     left = spread[of] ** 2 - np.sum(explained, axis=0)
     spread[of] = np.sqrt(np.maximum(left, np.finfo(float).tiny))
     return spread
+
+
+def _draws_near(mode: Moments, target: AbstractTarget) -> PyTree | None:
+    """Draws of a normal with the moments of a mode; None with too many parameters."""
+    size = len(mode.mean)
+    if size > _DENSE_DIM:
+        return None
+    noise = np.random.default_rng(0).normal(size=(_DRAWS_NEAR, size))
+    draws = jnp.asarray(mode.mean + noise @ factor_of(mode.dense).T, float)
+    return jax.vmap(target.structure.unravel)(draws)
 
 
 def as_start(start: Any, target: AbstractTarget, *, paths: int = 1) -> AbstractStart:

@@ -92,7 +92,10 @@ class AbstractTarget(eqx.Module):
         return None
 
     def recentred(
-        self, mean: dict[str, Array], spread: dict[str, Array]
+        self,
+        mean: dict[str, Array],
+        spread: dict[str, Array],
+        draws: dict[str, Array] | None = None,
     ) -> "AbstractTarget | None":
         """The same posterior in coordinates that suit it better; None for these.
 
@@ -100,6 +103,7 @@ class AbstractTarget(eqx.Module):
             mean: Mean in the fitting space, by name, from a start.
             spread: Standard deviations there; those of standardised scalars are given
                 the scalars that are not.
+            draws: Draws of a normal with the moments that the start has found.
         """
         return None
 

@@ -22,6 +22,9 @@ class Informed(eqx.Module):
     Args:
         precision: Of the measurement.
         centre: What was measured.
+        is_relative: Whether that is the difference from the location of the prior.
+            Where ``y`` measures ``a[i] + b[j]``, data tell how the members of each
+            differ, and neither level.
 
     Example:
         >>> import jax.numpy as jnp, softcvi
@@ -34,6 +37,7 @@ class Informed(eqx.Module):
 
     precision: Float[Array, "..."]
     centre: Float[Array, "..."]
+    is_relative: bool = eqx.field(static=True, default=False)
 
     @classmethod
     def of(
@@ -42,6 +46,8 @@ class Informed(eqx.Module):
         spread: ArrayLike,
         location: ArrayLike,
         scale: ArrayLike,
+        *,
+        is_relative: bool = False,
     ) -> "Informed | None":
         """From standardised scalars that were found; None where data say nothing.
 
@@ -51,7 +57,9 @@ class Informed(eqx.Module):
                 standardised; those of the prior are one.
             location: Location of the prior, where they were found.
             scale: Scale of the prior there.
+            is_relative: Whether the data tell the difference from the location.
         """
+        location = np.zeros_like(location) if is_relative else location
         value, spread, location, scale = np.broadcast_arrays(
             *(np.asarray(a, np.float64) for a in (value, spread, location, scale))
         )
@@ -65,7 +73,8 @@ class Informed(eqx.Module):
         measured = np.where(knows, value + value / np.where(knows, gain, 1.0), 0.0)
         precision = np.where(knows, gain / scale**2, 0.0)
         centre = np.where(knows, location + scale * measured, 0.0)
-        return cls(jnp.asarray(precision, float), jnp.asarray(centre, float))
+        both = jnp.asarray(precision, float), jnp.asarray(centre, float)
+        return cls(*both, is_relative)
 
     def given(
         self, location: ArrayLike, scale: ArrayLike
@@ -77,7 +86,7 @@ class Informed(eqx.Module):
             scale: Of the prior.
         """
         share = self._share_of_prior(scale)
-        moved = location + (self.centre - location) * (1 - share)
+        moved = location + self._away(location) * (1 - share)
         return moved, scale * jnp.sqrt(share)
 
     def by_prior(
@@ -93,9 +102,13 @@ class Informed(eqx.Module):
             scale: Of the prior.
         """
         share = self._share_of_prior(scale)
-        pull = (self.centre - location) * self.precision * scale
+        pull = self._away(location) * self.precision * scale
         return jnp.sqrt(share) * u + share * pull, 0.5 * jnp.log(share)
 
     def _share_of_prior(self, scale: ArrayLike) -> Float[Array, "..."]:
         root = jnp.sqrt(self.precision) * scale
         return 1 / (1 + root**2)
+
+    def _away(self, location: ArrayLike) -> Float[Array, "..."]:
+        """From the location of the prior to what was measured."""
+        return self.centre if self.is_relative else self.centre - location

@@ -36,3 +36,15 @@ def test_nothing_is_known_of_what_was_not_found():
     assert Informed.of(np.full(2, np.nan), 0.5 * ones, ones, ones) is None
     part = Informed.of(ones, np.array([0.5, 2.0]), 0.0, 1.0)
     np.testing.assert_allclose(part.precision, [3.0, 0.0])
+
+
+def test_data_may_tell_only_the_difference_from_the_location():
+    value, spread, scale = np.array([0.5, -1.0]), np.array([0.3, 0.6]), 0.7
+    data = Informed.of(value, spread, 2.0, scale, is_relative=True)
+    level = np.array([0.0, 100.0])[:, None]
+    location, width = data.given(level, scale)
+    # Wherever the level is, what was found is in the middle, by the same width.
+    np.testing.assert_allclose((location - level) / scale, [value] * 2, rtol=1e-4)
+    np.testing.assert_allclose(width / scale, spread, rtol=1e-5)
+    z, _ = data.by_prior(jnp.zeros(2), 100.0, scale)
+    np.testing.assert_allclose(z, value, rtol=1e-5)

@@ -123,7 +123,7 @@ class NumPyroTarget(AbstractModelTarget):
         return standardised_sites(self.structure, self.space)
 
     def recentred(
-        self, mean: dict[str, Array], spread: dict[str, Array]
+        self, mean: dict[str, Array], spread: dict[str, Array], draws: Any = None
     ) -> "NumPyroTarget | None":
         if not isinstance(self.space, DynamicSpace):
             return None

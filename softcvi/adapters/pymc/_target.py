@@ -154,7 +154,7 @@ class PyMCTarget(AbstractModelTarget):
         return standardised_sites(self.structure, self.space)
 
     def recentred(
-        self, mean: dict[str, Array], spread: dict[str, Array]
+        self, mean: dict[str, Array], spread: dict[str, Array], draws: Any = None
     ) -> "PyMCTarget | None":
         space = space_by_data(self.space.priors(mean), mean, spread)
         if space.decentred == self.space.decentred and not space.informed:

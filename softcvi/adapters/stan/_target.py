@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray, Scalar
 
 from softcvi.adapters._model_target import AbstractModelTarget
-from softcvi.adapters._recentre import space_by_data
+from softcvi.adapters._recentre import goes_with, space_by_data
 from softcvi.adapters.stan._callbacks import host_call, log_density_of
 from softcvi.adapters.stan._decentre import Standardised
 from softcvi.adapters.stan._program import AbstractProgram, Layout, Shapes
@@ -188,7 +188,7 @@ class StanTarget(AbstractModelTarget):
         return {UNCONSTRAINED: which}
 
     def recentred(
-        self, mean: dict[str, Array], spread: dict[str, Array]
+        self, mean: dict[str, Array], spread: dict[str, Array], draws: Any = None
     ) -> "StanTarget | None":
         x = self.space.to_model(mean)[UNCONSTRAINED]
         priors = {each.name: each.prior(x) for each in self.space.standardised}
@@ -199,8 +199,19 @@ class StanTarget(AbstractModelTarget):
             }
             for part in (mean, spread)
         )
-        space = space_by_data(priors, *found)
+        space = space_by_data(priors, *found, relative=self._relative(draws))
         return self.in_space(space) if space.informed else None
+
+    def _relative(self, draws: dict[str, Array] | None) -> frozenset[str]:
+        """Standardised parameters that go with their locations over some draws."""
+        if draws is None:
+            return frozenset()
+        x = jax.vmap(self.space.to_model)(draws)[UNCONSTRAINED]
+        return frozenset(
+            each.name
+            for each in self.space.standardised
+            if goes_with(x[:, list(each.positions)], jax.vmap(each.location)(x))
+        )
 
     def in_space(self, space: AbstractSpace) -> "StanTarget":
         if not isinstance(space, SpaceOfModel):

@@ -241,3 +241,55 @@ def test_levels_are_standardised_from_the_top():
 )
 def test_statements_that_are_no_hierarchies(statement):
     assert _levels(statement) == ()
+
+
+class Crossed(AbstractProgram):
+    """Measurements of ``a[i] + b[j]``, which tell neither level, in NumPy."""
+
+    size = 8
+    names = (("mu_a", "mu_b", "s", "t", "a.1", "a.2", "b.1", "b.2"), (), ())
+
+    def log_density(self, rows):
+        raise NotImplementedError
+
+    def log_density_and_gradient(self, rows):
+        raise NotImplementedError
+
+    def constrain(self, rows, seeds):
+        return np.concatenate([rows[:, :2], np.exp(rows[:, 2:4]), rows[:, 4:]], axis=1)
+
+    def unconstrain(self, parameters):
+        raise NotImplementedError
+
+
+def test_members_that_go_with_their_location_are_measured_relative_to_it(tmp_path):
+    program = Crossed()
+    names = (Names("a", "10 * mu_a", "s"), Names("b", "10 * mu_b", "t"))
+    target = StanTarget(program, standardised=placed(names, program, {}))
+    rng = np.random.default_rng(0)
+    draws = rng.normal(0, 0.1, (100, 8))
+    narrow = {"unconstrained": jnp.full(8, 0.3)}
+    mean = {"unconstrained": jnp.full(8, 0.1)}
+    # Members that are known, whatever their locations are.
+    measured = np.array(draws)
+    measured[:, 4:] = (0.1 * draws[:, 4:] - 10 * draws[:, [0, 0, 1, 1]]) / np.exp(
+        draws[:, [2, 2, 3, 3]]
+    )
+    known = target.recentred(mean, narrow, {"unconstrained": jnp.asarray(measured)})
+    assert not any(each.is_relative for each in known.space.informed.values())
+    # Both levels are unknown, and only their sum is known.
+    draws[:, 1] = -rng.normal(0, 1, 100)
+    draws[:, 0] = -draws[:, 1]
+    ridge = target.recentred(mean, narrow, {"unconstrained": jnp.asarray(draws)})
+    assert [each.is_relative for each in ridge.space.informed.values()] == [True] * 2
+    u = jnp.arange(8.0) / 4
+    x, log_det = ridge.space.to_model_and_log_det({"unconstrained": u})
+    back, inverse = ridge.space.from_model_and_log_det(x)
+    np.testing.assert_allclose(back["unconstrained"], u, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(inverse, -log_det, rtol=1e-5)
+    posterior = softcvi.Posterior(softcvi.guides.mean_field(ridge), ridge)
+    posterior.save(tmp_path / "fit.softcvi")
+    again = softcvi.load(tmp_path / "fit.softcvi", target=target).target.space
+    np.testing.assert_allclose(
+        again.to_model({"unconstrained": u})["unconstrained"], x["unconstrained"]
+    )
