@@ -37,6 +37,7 @@ PAGES = {
         "verdict-second",
         "verdict-sums",
         "verdict-third",
+        "verdict-fourth",
         "modes",
     ),
     "docs/beyond-the-paper.md": (
@@ -116,6 +117,7 @@ def tables() -> dict[str, str]:
         "verdict": _verdict("verdict"),
         "verdict-second": _verdict("verdict-second"),
         "verdict-third": _verdict("verdict-third"),
+        "verdict-fourth": _verdict("verdict-fourth"),
         "modes": _first_table(_RESULTS / "modes" / "modes.md"),
         "verdict-sums": _verdict_sums(), "blocks": _blocks(),
         **{study: _study(study) for study in _STUDIES},
