@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import jax
 import numpy as np
@@ -12,6 +12,7 @@ from softcvi.adapters._extras import require
 from softcvi.adapters._model_target import AbstractModelTarget, over_draws
 from softcvi.ladder import Answer
 from softcvi.posterior import ImportanceSample, Posterior
+from softcvi.targets import AbstractTarget
 
 
 def to_arviz(
@@ -74,7 +75,7 @@ def to_arviz(
     target = None if posterior.target is None else posterior.target.unwrapped
     if draws is not None:
         more = _of_model(target, draws, data_key, predictive, prior)
-        if isinstance(target, AbstractModelTarget):
+        if _has_parameters(target, draws):
             more[0]["sample_stats"] = {"log_p": _log_p(target, draws)}
         return _of_given(arviz_base, draws, more, coords, dims)
     if target is None:
@@ -160,6 +161,15 @@ def _if_possible(group: str, draw: Callable, *args) -> dict[str, Any]:
             stacklevel=4,
         )
         return {}
+
+
+def _has_parameters(
+    target: AbstractTarget | None, draws: Mapping[str, Any]
+) -> TypeGuard[AbstractModelTarget]:
+    """Whether draws tell where they are: those of Stan have its own names alone."""
+    if not isinstance(target, AbstractModelTarget):
+        return False
+    return set(target.structure.like) <= set(draws)
 
 
 def _log_p(target: AbstractModelTarget, draws: Mapping[str, Any]) -> np.ndarray:

@@ -188,7 +188,7 @@ def log_prob(p):
 def test_a_ladder_writes_its_rungs_and_its_chain(tmp_path, monkeypatch):
     """Flows and short chains are taken away, so that the last rung has to answer."""
     monkeypatch.setattr(softcvi.ladder._flow, "EASY_DIM", 0)
-    monkeypatch.setattr(softcvi.ladder._short_chains, "corrected", lambda best: best)
+    monkeypatch.setattr(softcvi.ladder._chains, "corrected", lambda best: best)
     path, out = tmp_path / "banana.py", tmp_path / "out"
     path.write_text(BANANA)
     argv = ["fit", f"{path}:log_prob", "--until-khat", "0.05", "--steps", "200"]
