@@ -88,7 +88,8 @@ class DaskExecutor(AbstractExecutor):
                 n_workers=self.workers,
                 threads_per_worker=1,
                 processes=True,
-                dashboard_address=None,
+                # Any free port: several sweeps on one machine must not meet at one.
+                dashboard_address="127.0.0.1:0",
             ) as cluster,
             Client(cluster) as client,
         ):

@@ -112,6 +112,9 @@ def test_groups_for_arviz(target):
     replicates = tree["posterior_predictive"]["y"]
     assert replicates.shape == (1, 50, 2)
     assert np.unique(replicates).size == 100
+    given = softcvi.Posterior(guide, target).sample(jax.random.key(0), 7)
+    tree_of_given = softcvi.Posterior(guide, target).to_arviz(draws=given)
+    np.testing.assert_array_equal(tree_of_given["posterior"]["rate"][0], given["rate"])
     np.testing.assert_array_equal(tree["observed_data"]["y"], DATA["y"])
 
 
