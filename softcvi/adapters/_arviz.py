@@ -37,15 +37,15 @@ def to_arviz(
     slash in a name (``handlers.scope``) becomes a dot.
 
     Args:
-        posterior: A fitted posterior, or what ``fit`` and ``fit_until`` return: where
-            chains are the answer the draws are theirs. Without the target (see
-            ``softcvi.load``) there are draws and ``log_q`` only.
+        posterior: What ``fit`` and ``fit_until`` return, whose draws are those that the
+            verdict is about, or a fitted posterior, whose draws have weights. Without
+            the target (see ``softcvi.load``) there are draws and ``log_q`` only.
         key: Random key; a fixed one by default.
         n: Number of draws.
         draws: Use these draws, such as those of ``result.sample``, instead of new ones;
             ``sample_stats`` then has ``log_p`` only, and no weights.
-        corrected: Resample the draws by their weights. ``log_p`` and ``log_q`` then
-            belong to the resampled draws.
+        corrected: Resample the draws of a posterior by their weights. ``log_p`` and
+            ``log_q`` then belong to the resampled draws.
         predictive: Whether to draw replicates of the data.
         prior: Whether to draw from the prior too: the groups ``prior`` and
             ``prior_predictive``.
@@ -67,10 +67,12 @@ def to_arviz(
     key = jax.random.key(0) if key is None else key
     draw_key, resample_key, data_key = jax.random.split(key, 3)
     if not isinstance(posterior, Posterior):
-        # A guide that chains have corrected is not what the verdict is about.
-        of_chains = [getattr(posterior, name, None) for name in ("chains", "chain")]
-        if draws is None and any(each is not None for each in of_chains):
-            draws = posterior.sample(draw_key, n)
+        if corrected:
+            raise ValueError(
+                "corrected: the draws of a fit are those of its verdict, corrected "
+                "where it says so; pass result.posterior to correct those of the guide."
+            )
+        draws = posterior.sample(draw_key, n) if draws is None else draws
         posterior = posterior.posterior
     target = None if posterior.target is None else posterior.target.unwrapped
     if draws is not None:

@@ -64,11 +64,22 @@ def test_the_plots_take_it(tree):
 
 def test_corrected_draws_have_the_right_moments(schools_fit):
     tree = softcvi.adapters.to_arviz(
-        schools_fit, n=5000, corrected=True, predictive=False
+        schools_fit.posterior, n=5000, corrected=True, predictive=False
     )
     assert "posterior_predictive" not in tree.children
     mean, sd = NUTS["tau"]
     np.testing.assert_allclose(tree["posterior"]["tau"].mean(), mean, atol=0.15 * sd)
+
+
+def test_the_tree_of_a_fit_has_the_draws_of_its_verdict(schools_fit):
+    key = jax.random.key(5)
+    tree = softcvi.adapters.to_arviz(schools_fit, key, n=50, predictive=False)
+    draws = schools_fit.sample(jax.random.split(key, 3)[0], 50)
+    np.testing.assert_array_equal(tree["posterior"]["tau"].values[0], draws["tau"])
+    # Weights would correct these draws a second time.
+    assert set(tree["sample_stats"].data_vars) == {"log_p"}
+    with pytest.raises(ValueError, match=r"corrected: .*result\.posterior"):
+        softcvi.adapters.to_arviz(schools_fit, n=5, corrected=True)
 
 
 def test_without_a_model_there_are_draws_and_log_q(tmp_path):
