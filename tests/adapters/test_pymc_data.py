@@ -168,3 +168,14 @@ def test_what_jax_cannot_compute_is_said_with_the_remedy():
     value = jax.jit(target.log_density)({"mu": jnp.asarray(0.3)})
     exact = -0.5 * 0.3**2 - 0.5 * (0.5 - np.sin(0.3)) ** 2 - np.log(2 * np.pi)
     np.testing.assert_allclose(value, exact, rtol=1e-4)
+
+
+def test_a_simulator_is_refused_by_name():
+    def simulate(rng, a, size=None):
+        return rng.normal(a, 1.0, size=5)
+
+    with pm.Model() as model:
+        a = pm.Normal("a")
+        pm.Simulator("wait", simulate, a, observed=np.ones(5))
+    with pytest.raises(NotImplementedError, match=r"'wait' is a pm\.Simulator.*smc"):
+        from_pymc(model)

@@ -55,6 +55,7 @@ def from_pymc(model: Any, *, decentre: bool = True) -> PyMCTarget:
     model = as_pymc_model(model)
     if not model.free_RVs:
         raise ValueError("model: has no free random variable.")
+    _refuse_simulators(model)
     model = with_all_rows(model)
     with jax_settings_kept():
         jax_module = require("pymc.sampling.jax", "pymc")
@@ -102,6 +103,16 @@ def as_pymc_model(model: Any) -> Any:
     if not isinstance(model, pymc.Model):
         raise TypeError(f"model: expected a pymc.Model; got {type(model).__name__}.")
     return model
+
+
+def _refuse_simulators(model: Any) -> None:
+    simulator = require("pymc", "pymc").Simulator.rv_type
+    for variable in model.basic_RVs:
+        if isinstance(variable.owner.op, simulator):
+            raise NotImplementedError(
+                f"model: {variable.name!r} is a pm.Simulator, whose likelihood is not "
+                "known; softcvi needs one. pm.sample_smc takes such a model as it is."
+            )
 
 
 @contextlib.contextmanager
