@@ -1,5 +1,6 @@
 """Workarounds for the compiler: answers agree with all of them on and off."""
 
+import gc
 import threading
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from softcvi import guides
 from softcvi._compile import (
     _ahead,
     as_array,
+    collected_rarely,
     host_fold_in,
     host_key,
     host_split,
@@ -253,3 +255,52 @@ def test_loops_with_little_to_do_are_compiled_quickly():
     assert program(target, steps=10**9) is advance_one
     assert program(many) is advance_one
     assert program(many, steps=100) is quickly
+
+
+@pytest.fixture
+def thresholds():
+    before = gc.get_threshold()
+    yield gc
+    gc.set_threshold(*before)
+
+
+@pytest.mark.parametrize("usual", [(700, 10, 10), (90_000, 5, 5), (0, 10, 10)])
+def test_garbage_is_looked_for_as_before_once_a_fit_has_ended(usual, thresholds):
+    thresholds.set_threshold(*usual)
+    seen = []
+
+    def log_prob(x):
+        seen.append(thresholds.get_threshold())
+        return centred_at_one(x)
+
+    target = softcvi.DensityTarget(log_prob, np.zeros(2, np.float32))
+    softcvi.fit(jax.random.key(0), target, steps=20, progress=False)
+    assert thresholds.get_threshold() == usual
+    # Rarely during the fit, unless whoever called it has it rarer still, or not at all.
+    rarely = (50_000, 10, 10) if usual[0] == 700 else usual
+    assert seen[-1] == rarely
+
+
+def test_the_last_of_several_calls_restores_the_search_for_garbage(thresholds):
+    thresholds.set_threshold(700, 10, 10)
+
+    @collected_rarely
+    def outer():
+        with pytest.raises(ValueError, match="inner"):
+            inner()
+        return thresholds.get_threshold()[0]
+
+    @collected_rarely
+    def inner():
+        raise ValueError("inner")
+
+    assert outer() == 50_000
+    assert thresholds.get_threshold() == (700, 10, 10)
+    with plain_compilation():
+        assert outer() == 700
+
+
+def test_a_threshold_that_is_set_during_a_call_is_kept(thresholds):
+    thresholds.set_threshold(700, 10, 10)
+    collected_rarely(thresholds.set_threshold)(1_000, 10, 10)
+    assert thresholds.get_threshold() == (1_000, 10, 10)
