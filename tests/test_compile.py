@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController
 
 import softcvi
 from softcvi import guides
@@ -22,6 +23,7 @@ from softcvi._compile import (
     is_plain,
     make_room,
     plain_compilation,
+    products_on_one_core,
     rarely_run,
     rehearse,
 )
@@ -304,3 +306,58 @@ def test_a_threshold_that_is_set_during_a_call_is_kept(thresholds):
     thresholds.set_threshold(700, 10, 10)
     collected_rarely(thresholds.set_threshold)(1_000, 10, 10)
     assert thresholds.get_threshold() == (1_000, 10, 10)
+
+
+@pytest.fixture
+def numpy_threads():
+    """Reads on how many threads NumPy multiplies; two of them, on any machine."""
+    loaded = ThreadpoolController()
+    paths = [library["filepath"] for library in loaded.info()]
+    own = loaded.select(filepath=[path for path in paths if "numpy" in path])
+    if not own.info():
+        pytest.skip("NumPy has no library of its own here")
+    with own.limit(limits=2):
+        yield lambda: own.info()[0]["num_threads"]
+
+
+def test_small_products_are_made_on_one_core_for_a_while(numpy_threads):
+    with products_on_one_core(2):
+        with products_on_one_core(2):
+            assert numpy_threads() == 1
+        assert numpy_threads() == 1
+    assert numpy_threads() == 2
+    with products_on_one_core(10_000):
+        assert numpy_threads() == 2
+    with plain_compilation(), products_on_one_core(2):
+        assert numpy_threads() == 2
+
+
+def test_a_fit_searches_with_products_on_one_core(numpy_threads):
+    seen = []
+
+    def log_prob(x):
+        seen.append(numpy_threads())
+        return centred_at_one(x)
+
+    target = softcvi.DensityTarget(log_prob, np.zeros(2, np.float32))
+    softcvi.starts.InBestSpace(softcvi.starts.Explore()).find(jax.random.key(0), target)
+    assert seen[-1] == 1
+    assert numpy_threads() == 2
+
+
+def test_other_threads_leave_products_alone(numpy_threads):
+    entered, leave = threading.Event(), threading.Event()
+
+    def other():
+        with products_on_one_core(2):
+            entered.set()
+            leave.wait()
+
+    thread = threading.Thread(target=other)
+    with products_on_one_core(2):
+        thread.start()
+        entered.wait()
+    assert numpy_threads() == 2
+    leave.set()
+    thread.join()
+    assert numpy_threads() == 2
