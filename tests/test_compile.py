@@ -1,5 +1,6 @@
 """Workarounds for the compiler: answers agree with all of them on and off."""
 
+import gc
 import threading
 from pathlib import Path
 
@@ -8,18 +9,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController
 
 import softcvi
 from softcvi import guides
 from softcvi._compile import (
     _ahead,
     as_array,
+    collected_rarely,
     host_fold_in,
     host_key,
     host_split,
     is_plain,
     make_room,
     plain_compilation,
+    products_on_one_core,
     rarely_run,
     rehearse,
 )
@@ -253,3 +257,107 @@ def test_loops_with_little_to_do_are_compiled_quickly():
     assert program(target, steps=10**9) is advance_one
     assert program(many) is advance_one
     assert program(many, steps=100) is quickly
+
+
+@pytest.fixture
+def thresholds():
+    before = gc.get_threshold()
+    yield gc
+    gc.set_threshold(*before)
+
+
+@pytest.mark.parametrize("usual", [(700, 10, 10), (90_000, 5, 5), (0, 10, 10)])
+def test_garbage_is_looked_for_as_before_once_a_fit_has_ended(usual, thresholds):
+    thresholds.set_threshold(*usual)
+    seen = []
+
+    def log_prob(x):
+        seen.append(thresholds.get_threshold())
+        return centred_at_one(x)
+
+    target = softcvi.DensityTarget(log_prob, np.zeros(2, np.float32))
+    softcvi.fit(jax.random.key(0), target, steps=20, progress=False)
+    assert thresholds.get_threshold() == usual
+    # Rarely during the fit, unless whoever called it has it rarer still, or not at all.
+    rarely = (50_000, 10, 10) if usual[0] == 700 else usual
+    assert seen[-1] == rarely
+
+
+def test_the_last_of_several_calls_restores_the_search_for_garbage(thresholds):
+    thresholds.set_threshold(700, 10, 10)
+
+    @collected_rarely
+    def outer():
+        with pytest.raises(ValueError, match="inner"):
+            inner()
+        return thresholds.get_threshold()[0]
+
+    @collected_rarely
+    def inner():
+        raise ValueError("inner")
+
+    assert outer() == 50_000
+    assert thresholds.get_threshold() == (700, 10, 10)
+    with plain_compilation():
+        assert outer() == 700
+
+
+def test_a_threshold_that_is_set_during_a_call_is_kept(thresholds):
+    thresholds.set_threshold(700, 10, 10)
+    collected_rarely(thresholds.set_threshold)(1_000, 10, 10)
+    assert thresholds.get_threshold() == (1_000, 10, 10)
+
+
+@pytest.fixture
+def numpy_threads():
+    """Reads on how many threads NumPy multiplies; two of them, on any machine."""
+    loaded = ThreadpoolController()
+    paths = [library["filepath"] for library in loaded.info()]
+    own = loaded.select(filepath=[path for path in paths if "numpy" in path])
+    if not own.info():
+        pytest.skip("NumPy has no library of its own here")
+    with own.limit(limits=2):
+        yield lambda: own.info()[0]["num_threads"]
+
+
+def test_small_products_are_made_on_one_core_for_a_while(numpy_threads):
+    with products_on_one_core(2):
+        with products_on_one_core(2):
+            assert numpy_threads() == 1
+        assert numpy_threads() == 1
+    assert numpy_threads() == 2
+    with products_on_one_core(10_000):
+        assert numpy_threads() == 2
+    with plain_compilation(), products_on_one_core(2):
+        assert numpy_threads() == 2
+
+
+def test_a_fit_searches_with_products_on_one_core(numpy_threads):
+    seen = []
+
+    def log_prob(x):
+        seen.append(numpy_threads())
+        return centred_at_one(x)
+
+    target = softcvi.DensityTarget(log_prob, np.zeros(2, np.float32))
+    softcvi.starts.InBestSpace(softcvi.starts.Explore()).find(jax.random.key(0), target)
+    assert seen[-1] == 1
+    assert numpy_threads() == 2
+
+
+def test_other_threads_leave_products_alone(numpy_threads):
+    entered, leave = threading.Event(), threading.Event()
+
+    def other():
+        with products_on_one_core(2):
+            entered.set()
+            leave.wait()
+
+    thread = threading.Thread(target=other)
+    with products_on_one_core(2):
+        thread.start()
+        entered.wait()
+    assert numpy_threads() == 2
+    leave.set()
+    thread.join()
+    assert numpy_threads() == 2

@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from softcvi._compile import host_key, host_split, rehearse
+from softcvi._compile import host_key, host_split, products_on_one_core, rehearse
 from softcvi.diagnostics._evidence import Evidence, WeightEvidence
 from softcvi.diagnostics._improper import improper_directions
 from softcvi.diagnostics._precision import rounding_at
@@ -56,8 +56,19 @@ def examine(
     size = posterior.guide.structure.size
     if target is None or target.amortised:
         return Evidence(dimension=size)
-    if sample is None:
-        sample = fresh_importance(key, posterior)
+    with products_on_one_core(size):
+        if sample is None:
+            sample = fresh_importance(key, posterior)
+        return _measured(key, posterior, target, sample)
+
+
+def _measured(
+    key: PRNGKeyArray,
+    posterior: Posterior,
+    target: AbstractTarget,
+    sample: ImportanceSample,
+) -> Evidence:
+    size = posterior.guide.structure.size
     weights = WeightEvidence.of(sample)
     evidence = Evidence(
         has_gradient=target.has_gradient,

@@ -40,8 +40,9 @@ def summarise(
 def _row(column: np.ndarray, weights: np.ndarray) -> dict[str, float]:
     # A far draw without weight may be infinite, and zero times infinity is NaN.
     column, weights = column[weights > 0], weights[weights > 0]
-    mean = float(weights @ column)
-    sd = float(np.sqrt(weights @ (column - mean) ** 2))
+    # Not a product of vectors, which NumPy makes on threads that wait for each other.
+    mean = float(np.sum(weights * column))
+    sd = float(np.sqrt(np.sum(weights * (column - mean) ** 2)))
     order = np.argsort(column)
     cumulative = np.cumsum(weights[order])
     picks = np.searchsorted(cumulative, [0.05, 0.5, 0.95])

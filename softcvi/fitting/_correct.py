@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 
-from softcvi._compile import host_key
+from softcvi._compile import host_key, products_on_one_core
 from softcvi.diagnostics import Evidence, SamplerEvidence, judge
 from softcvi.diagnostics._chain_draws import MET_RHAT, chains_from
 from softcvi.fitting._result import FitResult
@@ -34,7 +34,9 @@ def corrected(result: FitResult) -> FitResult:
     if not _could_be_trusted(result.evidence):
         return result
     began = time.perf_counter()
-    chains, vectors = chains_from(host_key(_SEED), result.posterior, result.importance)
+    posterior, sample = result.posterior, result.importance
+    with products_on_one_core(target.structure.size):
+        chains, vectors = chains_from(host_key(_SEED), posterior, sample)
     evidence = dataclasses.replace(
         result.evidence,
         weights=None,

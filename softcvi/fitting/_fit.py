@@ -8,7 +8,13 @@ from typing import Any
 import jax
 from jaxtyping import PRNGKeyArray
 
-from softcvi._compile import full_precision, host_fold_in, host_split, make_room
+from softcvi._compile import (
+    collected_rarely,
+    full_precision,
+    host_fold_in,
+    host_split,
+    make_room,
+)
 from softcvi.fitting._begin import (
     Beginning,
     enough_steps,
@@ -43,6 +49,7 @@ from softcvi.targets import AbstractTarget
 _AGAIN = 1_000
 
 
+@collected_rarely
 @full_precision
 def fit(
     key: PRNGKeyArray,

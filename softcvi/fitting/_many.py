@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Key, Shaped
 
-from softcvi._compile import full_precision, make_room
+from softcvi._compile import collected_rarely, full_precision, make_room
 from softcvi.fitting._begin import failed_start
 from softcvi.fitting._cache import cache_by_default
 from softcvi.fitting._checkpoint import Checkpoint, as_checkpoint
@@ -36,6 +36,7 @@ from softcvi.starts._explore import MAX_NEWTON_DIM
 from softcvi.targets import AbstractTarget
 
 
+@collected_rarely
 @full_precision
 def fit_many(
     keys: Shaped[Array, "runs *key"],

@@ -5,7 +5,7 @@ import time
 
 from jaxtyping import PRNGKeyArray
 
-from softcvi._compile import full_precision, host_split
+from softcvi._compile import collected_rarely, full_precision, host_split
 from softcvi.fitting import AbstractReporter, Checkpoint, FitError, as_reporter
 from softcvi.fitting._begin import failed_start
 from softcvi.fitting._cache import cache_by_default
@@ -31,6 +31,7 @@ DEFAULT_RUNGS: tuple[AbstractRung, ...] = (
 )
 
 
+@collected_rarely
 @full_precision
 def fit_until(
     key: PRNGKeyArray,

@@ -8,6 +8,7 @@ import numpy as np
 import paramax
 from jaxtyping import PRNGKeyArray, PyTree
 
+from softcvi._compile import products_on_one_core
 from softcvi.posterior import Posterior
 from softcvi.starts._base import AbstractStart, Moments, StartReport
 from softcvi.starts._choose import looks_normal
@@ -159,8 +160,9 @@ class InBestSpace(AbstractStart):
     start: AbstractStart
 
     def find(self, key: PRNGKeyArray, target: AbstractTarget) -> StartReport:
-        report = self._without_funnels(key, self._in_own_choice(key, target))
-        return in_enough_precision(key, report)
+        with products_on_one_core(target.structure.size):
+            report = self._without_funnels(key, self._in_own_choice(key, target))
+            return in_enough_precision(key, report)
 
     def _in_own_choice(self, key: PRNGKeyArray, target: AbstractTarget) -> StartReport:
         glimpse = None
