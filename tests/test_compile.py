@@ -29,6 +29,7 @@ from softcvi._compile import (
 )
 from softcvi.fitting._loop import advance_by_effort, advance_one
 from softcvi.fitting._train import advance_for
+from softcvi.targets._cost import on_one_core
 
 MAPPINGS = Path("/proc/self/maps")
 SMALL = {"layers": 1, "width": 4, "knots": 2}
@@ -308,6 +309,28 @@ def test_a_threshold_that_is_set_during_a_call_is_kept(thresholds):
     assert thresholds.get_threshold() == (1_000, 10, 10)
 
 
+def test_factors_of_a_model_stay_on_one_core_where_they_are_small():
+    import scipy.linalg.cython_blas  # noqa: F401
+
+    loaded = ThreadpoolController()
+    paths = [library["filepath"] for library in loaded.info()]
+    own = loaded.select(filepath=[path for path in paths if "scipy.libs" in path])
+    if not own.info():
+        pytest.skip("SciPy has no library of its own here")
+
+    def threads(rows):
+        def log_prob(x):
+            return -jnp.sum(jnp.linalg.cholesky(jnp.eye(rows) * jnp.exp(x[0])) ** 2)
+
+        target = softcvi.DensityTarget(log_prob, np.zeros(2, np.float32))
+        with on_one_core(target):
+            return own.info()[0]["num_threads"]
+
+    with own.limit(limits=2):
+        assert (threads(40), threads(400)) == (1, 2)
+        assert own.info()[0]["num_threads"] == 2
+
+
 @pytest.fixture
 def numpy_threads():
     """Reads on how many threads NumPy multiplies; two of them, on any machine."""
@@ -321,14 +344,14 @@ def numpy_threads():
 
 
 def test_small_products_are_made_on_one_core_for_a_while(numpy_threads):
-    with products_on_one_core(2):
-        with products_on_one_core(2):
+    with products_on_one_core(2, 0):
+        with products_on_one_core(2, 0):
             assert numpy_threads() == 1
         assert numpy_threads() == 1
     assert numpy_threads() == 2
-    with products_on_one_core(10_000):
+    with products_on_one_core(10_000, 0):
         assert numpy_threads() == 2
-    with plain_compilation(), products_on_one_core(2):
+    with plain_compilation(), products_on_one_core(2, 0):
         assert numpy_threads() == 2
 
 
@@ -349,12 +372,12 @@ def test_other_threads_leave_products_alone(numpy_threads):
     entered, leave = threading.Event(), threading.Event()
 
     def other():
-        with products_on_one_core(2):
+        with products_on_one_core(2, 0):
             entered.set()
             leave.wait()
 
     thread = threading.Thread(target=other)
-    with products_on_one_core(2):
+    with products_on_one_core(2, 0):
         thread.start()
         entered.wait()
     assert numpy_threads() == 2

@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from softcvi._compile import host_key, host_split, products_on_one_core, rehearse
+from softcvi._compile import host_key, host_split, rehearse
 from softcvi.diagnostics._evidence import Evidence, WeightEvidence
 from softcvi.diagnostics._improper import improper_directions
 from softcvi.diagnostics._precision import rounding_at
@@ -12,7 +12,7 @@ from softcvi.diagnostics._thresholds import THRESHOLDS
 from softcvi.guides import AbstractGuide
 from softcvi.posterior import ImportanceSample, Posterior
 from softcvi.targets import AbstractTarget
-from softcvi.targets._cost import affordable
+from softcvi.targets._cost import affordable, on_one_core
 
 # Draws used as base points of lines.
 _FEW = 1000
@@ -56,7 +56,7 @@ def examine(
     size = posterior.guide.structure.size
     if target is None or target.amortised:
         return Evidence(dimension=size)
-    with products_on_one_core(size):
+    with on_one_core(target):
         if sample is None:
             sample = fresh_importance(key, posterior)
         return _measured(key, posterior, target, sample)

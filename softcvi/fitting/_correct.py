@@ -5,10 +5,11 @@ import time
 
 import numpy as np
 
-from softcvi._compile import host_key, products_on_one_core
+from softcvi._compile import host_key
 from softcvi.diagnostics import Evidence, SamplerEvidence, judge
 from softcvi.diagnostics._chain_draws import MET_RHAT, chains_from
 from softcvi.fitting._result import FitResult
+from softcvi.targets._cost import on_one_core
 
 _SEED = 20_26
 
@@ -35,7 +36,7 @@ def corrected(result: FitResult) -> FitResult:
         return result
     began = time.perf_counter()
     posterior, sample = result.posterior, result.importance
-    with products_on_one_core(target.structure.size):
+    with on_one_core(target):
         chains, vectors = chains_from(host_key(_SEED), posterior, sample)
     evidence = dataclasses.replace(
         result.evidence,

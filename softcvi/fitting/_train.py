@@ -32,7 +32,7 @@ from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective, with_model_parameters
 from softcvi.posterior import Posterior
 from softcvi.targets import AbstractTarget
-from softcvi.targets._cost import affordable, effort_of
+from softcvi.targets._cost import affordable, effort_of, on_one_core
 
 _DEGENERATE_LABELS = 1.15
 # A fit with fewer usable steps than this share has failed.
@@ -113,15 +113,16 @@ def train(
         )
         return explain_nothing_usable(jax.random.key(0), one_guide, one_target)
 
-    outcome = drive(
-        advance,
-        first,
-        run,
-        plan.host,
-        evaluations_per_step=objective.num_evaluations,
-        refuse=refuse,
-        prepare=begin,
-    )
+    with on_one_core(one):
+        outcome = drive(
+            advance,
+            first,
+            run,
+            plan.host,
+            evaluations_per_step=objective.num_evaluations,
+            refuse=refuse,
+            prepare=begin,
+        )
     if batch is None:
         return [_result(outcome, first, outcome.state, run, CHECK_DRAWS)]
     return [

@@ -8,7 +8,6 @@ import numpy as np
 import paramax
 from jaxtyping import PRNGKeyArray, PyTree
 
-from softcvi._compile import products_on_one_core
 from softcvi.posterior import Posterior
 from softcvi.starts._base import AbstractStart, Moments, StartReport
 from softcvi.starts._choose import looks_normal
@@ -17,6 +16,7 @@ from softcvi.starts._funnel import without_funnel
 from softcvi.starts._importance import factor_of
 from softcvi.starts._precise import in_enough_precision
 from softcvi.targets import AbstractTarget
+from softcvi.targets._cost import on_one_core
 
 _PRIOR_DRAWS = 1000
 _POSTERIOR_DRAWS = 2000
@@ -160,7 +160,7 @@ class InBestSpace(AbstractStart):
     start: AbstractStart
 
     def find(self, key: PRNGKeyArray, target: AbstractTarget) -> StartReport:
-        with products_on_one_core(target.structure.size):
+        with on_one_core(target):
             report = self._without_funnels(key, self._in_own_choice(key, target))
             return in_enough_precision(key, report)
 

@@ -1,12 +1,14 @@
 """What a log density costs, counted and not timed, so that budgets are repeatable."""
 
+import contextlib
 import math
+from contextlib import AbstractContextManager
 from typing import Any
 
 import jax
 from jax.extend import core
 
-from softcvi._compile import full_precision
+from softcvi._compile import full_precision, products_on_one_core
 from softcvi.targets._base import AbstractTarget
 
 # What one operation of a program costs besides its elements.
@@ -18,6 +20,8 @@ _CALLBACK = 100_000
 # models of the zoo with 3,400 to 8,900 operations took 8 % less to 31 % more CPU time.
 _NEXT_TO_NOTHING = 2_000
 _FEW_PARAMETERS = 20
+# Primitives that factorise a matrix or solve with one.
+_OF_MATRICES = ("cholesky", "lu", "eigh", "triangular_solve")
 
 
 @full_precision  # as in all programs, in which the density has been traced
@@ -65,6 +69,40 @@ def effort_of(target: AbstractTarget) -> int:
     if not target.has_gradient or target.structure.size > _FEW_PARAMETERS:
         return 1
     return int(affordable(target, _NEXT_TO_NOTHING, fewest=0, most=1) == 0)
+
+
+@full_precision
+def on_one_core(target: AbstractTarget) -> AbstractContextManager:
+    """While it is entered, work with small matrices stays on one core.
+
+    Args:
+        target: The posterior, whose matrices may be large.
+
+    Example:
+        >>> import jax.numpy as jnp, softcvi
+        >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+        >>> with on_one_core(target):
+        ...     pass
+    """
+    if target.amortised:
+        return contextlib.nullcontext()
+    program = jax.make_jaxpr(target.log_density)(target.like)
+    return products_on_one_core(target.structure.size, _rows(program.jaxpr))
+
+
+def _rows(jaxpr: Any) -> int:
+    """Those of the largest matrix that a program factorises or solves with."""
+    own = [
+        equation.invars[0].aval.shape[-1]
+        for equation in jaxpr.eqns
+        if equation.primitive.name in _OF_MATRICES
+    ]
+    inner = [
+        _rows(program)
+        for equation in jaxpr.eqns
+        for program, _ in inner_programs(equation)
+    ]
+    return max([*own, *inner], default=0)
 
 
 def calls_the_host(target: AbstractTarget) -> bool:
@@ -145,6 +183,6 @@ def _cost_of_equation(equation: Any) -> int:
         (contracted, _), _ = equation.params["dimension_numbers"]
         shape = equation.invars[0].aval.shape
         return _OVERHEAD + sizes[0] * math.prod(shape[i] for i in contracted)
-    if equation.primitive.name in ("cholesky", "lu", "eigh", "triangular_solve"):
+    if equation.primitive.name in _OF_MATRICES:
         return _OVERHEAD + sizes[0] * equation.invars[0].aval.shape[-1]
     return _OVERHEAD + sum(sizes)
