@@ -61,8 +61,9 @@ def test_other_commits_are_measured_anew(children, tmp_path, monkeypatch):
     assert len(children) == 2
 
 
-def test_a_warm_cache_is_filled_once_before_it_counts(children, tmp_path):
-    run_race(Race(("slcp",), ("fit_warm",), repeats=2), tmp_path, report=silent)
+@pytest.mark.parametrize("method", ["fit_warm", "floor_warm"])
+def test_a_warm_cache_is_filled_once_before_it_counts(method, children, tmp_path):
+    run_race(Race(("slcp",), (method,), repeats=2), tmp_path, report=silent)
     assert [run for *_, run in children] == [0, 0, 1]
 
 

@@ -143,6 +143,7 @@ RUNS: dict[str, Callable[[str, int, bool], dict[str, Any]]] = {
     "nuts_parallel": functools.partial(_nuts, True),
     "nuts_vectorized": functools.partial(_nuts, False),
     "floor": _floor,
+    "floor_warm": _floor,
 }
 
 

@@ -29,7 +29,9 @@ METHODS = (
     "fit_warm",
     "fit_second",
     "floor",
+    "floor_warm",
 )
+_WARM = ("fit_warm", "floor_warm")
 _TIMEOUT = 600.0
 
 
@@ -138,7 +140,7 @@ def _written(store: RecordStore) -> Iterator[None]:
 
 def _one(task: dict[str, Any], warm: "_WarmCaches") -> Record:
     try:
-        env = warm.environment(task) if task["method"] == "fit_warm" else None
+        env = warm.environment(task) if task["method"] in _WARM else None
         found = _run(task, env)
     except ChildError as error:
         return failed_record(task, error)
@@ -157,13 +159,15 @@ class _WarmCaches:
         self._folder = folder
 
     def environment(self, task: dict[str, Any]) -> dict[str, str]:
-        folder = self._folder / task["model"]
-        # As a user has it who has set nothing: the library's own cache.
-        env = environment() | {"SOFTCVI_CACHE_DIR": str(folder)}
-        del env["JAX_ENABLE_COMPILATION_CACHE"]
-        env.pop("SOFTCVI_CACHE", None)
+        folder = self._folder / task["method"] / task["model"]
+        env = environment(cache=folder)
+        if task["method"] == "fit_warm":
+            # As a user has it who has set nothing: the library's own cache.
+            env = environment() | {"SOFTCVI_CACHE_DIR": str(folder)}
+            del env["JAX_ENABLE_COMPILATION_CACHE"]
+            env.pop("SOFTCVI_CACHE", None)
         if not folder.exists():
-            folder.mkdir()
+            folder.mkdir(parents=True)
             _run(task, env)
         return env
 

@@ -17,6 +17,7 @@ TITLES = {
     "fit_warm": "`fit`, programs on disk",
     "fit_second": "second `fit` in a process, less its steps",
     "floor": "bare program",
+    "floor_warm": "bare program, on disk",
 }
 _PHASES = ("import", "trace", "lower", "compile")
 
