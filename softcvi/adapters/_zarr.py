@@ -12,7 +12,6 @@ from softcvi.adapters._extras import require
 from softcvi.targets import AbstractRowSource
 from softcvi.targets._source import SMALL_BYTES, check_unpacked, named
 
-
 # Chunks of which each is a file; more for a single row are never meant.
 _MAX_CHUNKS_OF_A_ROW = 10_000
 
