@@ -276,6 +276,21 @@ def test_a_link_stays_a_link(tmp_path):
     assert real.read_bytes() == b"new"
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+@pytest.mark.parametrize("make", [os.mkdir, getattr(os, "mkfifo", None)])
+def test_what_is_no_file_is_not_replaced_by_one(tmp_path, make):
+    """With the rights of root /dev/null itself was replaced."""
+    from softcvi._atomic import atomic_write
+
+    path = tmp_path / "device"
+    make(path)
+    refused = pytest.raises(OSError, match=r"not a file.*device")
+    with refused, atomic_write(path) as handle:
+        handle.write(b"content")
+    assert not path.is_file()
+    assert os.listdir(tmp_path) == ["device"]
+
+
 def test_a_record_without_its_end_of_line_is_written_again(tmp_path):
     from softcvi.sweeps import RecordStore
 
