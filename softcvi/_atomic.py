@@ -1,6 +1,7 @@
 """Files that are written whole or not at all."""
 
 import contextlib
+import errno
 import os
 import uuid
 from collections.abc import Iterator
@@ -18,7 +19,8 @@ def atomic_write(path: str | os.PathLike) -> Iterator[IO[bytes]]:
     If writing fails, the old file stays as it was and nothing else is left behind. A
     process that was killed while it wrote leaves an unfinished file, which the next
     write to the same path removes. The folder is made if it is missing. A symbolic
-    link stays one: what it points to is replaced.
+    link stays one: what it points to is replaced. What is there and no file, such as a
+    folder or a device (``/dev/null``), is refused and stays.
 
     Args:
         path: The file to write or replace.
@@ -36,6 +38,8 @@ def atomic_write(path: str | os.PathLike) -> Iterator[IO[bytes]]:
     unfinished: Path | None = None
     try:
         destination = Path(os.path.realpath(path)) if path.is_symlink() else path
+        if destination.exists() and not destination.is_file():
+            raise OSError(errno.EINVAL, "not a file, and is not replaced by one")
         destination.parent.mkdir(parents=True, exist_ok=True)
         remove_abandoned(destination)
         handle, unfinished = _open_new(destination)

@@ -7,7 +7,7 @@ import numpy as np
 
 from softcvi.adapters._extras import require
 from softcvi.targets import AbstractRowSource
-from softcvi.targets._source import named
+from softcvi.targets._source import check_unpacked, named
 
 
 class ParquetRows(AbstractRowSource):
@@ -59,6 +59,15 @@ class ParquetRows(AbstractRowSource):
             self.file.metadata.row_group(i).num_rows
             for i in range(self.file.num_row_groups)
         ]
+        # A column of equal numbers takes a few bytes in the file, however long it is.
+        row_bytes = sum(np.dtype(dtypes[c]).itemsize for c in self.needed)
+        check_unpacked(
+            f"the rows of a row group of {self.path}",
+            max(counts, default=0) * row_bytes,
+            os.path.getsize(self.path),
+            "Write it again with smaller groups: pyarrow.parquet.write_table(table, "
+            "path, row_group_size=100_000).",
+        )
         self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         self.num_rows = int(self.starts[-1])
         self.row = {

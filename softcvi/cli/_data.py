@@ -17,12 +17,24 @@ TABLES = (".csv", ".npz")
 # A file may grow by this factor when it is unpacked, and up to this many bytes.
 _MAX_GROWTH, _MAX_BYTES = 200, 8 * 2**30
 _SMALL_BYTES = 64 * 2**20
+# Letters of an array of texts, each of which takes as much as the longest, and four
+# bytes per letter.
+_MAX_LETTERS = _SMALL_BYTES // 4
 # Elements of an array that the columns of a file may leave out.
 _MAX_HOLES = 1000
+# Rows without a number in them, which take memory once they are listed.
+_MAX_EMPTY = 1_000_000
 _REMEDIES = {
     "json": "Correct it there; python -m json.tool {path} checks it.",
     "csv": "It needs a line of names and lines of numbers, in UTF-8.",
     "npz": "Write it with numpy.savez, from arrays of numbers.",
+}
+# Kinds of files that people have and this command does not read.
+_OTHERS = {
+    ".nc": "Write it as NPZ: numpy.savez(path, **{name: group[name].values for name in "
+    "group}), with group a group of xarray or ArviZ; draws need one leading axis.",
+    ".parquet": "Write it as CSV with pandas, or, if it is large, read it in the model "
+    "with softcvi.adapters.ParquetRows.",
 }
 
 
@@ -34,7 +46,10 @@ def read_data(path: Path) -> dict[str, Any]:
     reader = readers.get(path.suffix.lower())
     if reader is None:
         known = ", ".join(ENDINGS)
-        raise CommandError(f"{path}: unknown kind of file. Use one of {known}.")
+        remedy = _OTHERS.get(path.suffix.lower(), "")
+        raise CommandError(
+            f"{path}: unknown kind of file. Use one of {known}. {remedy}".rstrip()
+        )
     try:
         return reader(path)
     except CommandError:
@@ -75,7 +90,7 @@ def _gather(path: Path, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]
     parts: dict[str, dict[tuple[int, ...], np.ndarray]] = {}
     found: dict[str, np.ndarray] = {}
     for name, column in columns.items():
-        match = re.fullmatch(r"(.+)\[([\d,]+)\]", name)
+        match = re.fullmatch(r"(.+)\[([\d,]{1,200})\]", name)
         if match is None:
             found[name] = column
         else:
@@ -119,6 +134,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 def _as_value(path: Path, name: str, value: Any) -> Any:
     if isinstance(value, str | bool | int | float) or value is None:
         return value
+    _check_texts(path, name, value)
     try:
         array = np.asarray(value)
     except ValueError:
@@ -128,6 +144,26 @@ def _as_value(path: Path, name: str, value: Any) -> Any:
             f"{path}: '{name}' is not a rectangular array of numbers. Correct it there."
         )
     return array
+
+
+def _check_texts(path: Path, name: str, value: Any) -> None:
+    """Refuse texts of which one is so long that the array would fill the memory."""
+    longest = _longest_text(value)
+    if longest and longest * _count(value) > _MAX_LETTERS:
+        raise CommandError(
+            f"{path}: '{name}' holds {_count(value)} values, one of them a text of "
+            f"{longest} letters. Give numbers, or short names."
+        )
+
+
+def _longest_text(value: Any) -> int:
+    if isinstance(value, list):
+        return max(map(_longest_text, value), default=0)
+    return len(value) if isinstance(value, str) else 0
+
+
+def _count(value: Any) -> int:
+    return sum(map(_count, value)) if isinstance(value, list) else 1
 
 
 def _read_csv(path: Path) -> dict[str, Any]:
@@ -166,6 +202,7 @@ def _as_numbers(path: Path, name: str, cells: list[tuple[int, str]]) -> np.ndarr
             f"{path}: column '{name}' {what} in line {line}; remove the row or give a "
             "number."
         )
+    _check_texts(path, name, texts)
     return np.array(texts)
 
 
@@ -204,6 +241,8 @@ def _check_sizes(path: Path) -> None:
                 )
                 shape, _, dtype = read_header(handle)
                 held = member.file_size - handle.tell()
+            if math.prod(max(n, 1) for n in shape) > max(held, _MAX_EMPTY):
+                raise ValueError(f"{member.filename} holds less than its header says")
             if math.prod(shape) * dtype.itemsize > held:
                 raise ValueError(f"{member.filename} holds less than its header says")
             if total > limit:

@@ -142,7 +142,13 @@ def write_all(
             why = (error.strerror or str(error)).lower()
             notes.append(f"{name} was not written: {why}")
     # Last, since a folder with a record is taken for a complete one.
-    files = [*save_fit(view, folder), *files]
+    try:
+        files = [*save_fit(view, folder), *files]
+    except OSError as error:
+        is_complete = False
+        name = Path(error.filename or RESULT).name
+        why = (error.strerror or str(error)).lower()
+        notes.append(f"{name} was not written: {why}")
     if view.status == "finished" and is_complete:
         (folder / CHECKPOINT).unlink(missing_ok=True)
         remove_abandoned(folder / CHECKPOINT)

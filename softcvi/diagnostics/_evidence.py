@@ -190,6 +190,8 @@ class Evidence(eqx.Module):
         start_disagreement: Largest difference of evidence between starts, in nats, that
             ended in different places.
         improper: Directions along which the posterior has infinite mass.
+        cut: Share of the lines through draws that meet a NaN before the density has
+            fallen; None where no NaN was met anywhere.
         model_warnings: Warnings of the model's own library, such as a missing plate.
 
     Example:
@@ -217,6 +219,7 @@ class Evidence(eqx.Module):
     broad: BroadCheck | None = None
     start_disagreement: float | None = None
     improper: tuple[ImproperDirection, ...] = ()
+    cut: float | None = None
     model_warnings: tuple[str, ...] = ()
 
 

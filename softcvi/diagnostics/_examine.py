@@ -4,6 +4,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from softcvi._compile import host_key, host_split, rehearse
+from softcvi.diagnostics._cut import cut_share
 from softcvi.diagnostics._evidence import Evidence, WeightEvidence
 from softcvi.diagnostics._improper import improper_directions
 from softcvi.diagnostics._precision import rounding_at
@@ -32,7 +33,10 @@ def _examined(guide: AbstractGuide, target: AbstractTarget) -> None:
 
 
 def examine(
-    key: PRNGKeyArray, posterior: Posterior, sample: ImportanceSample | None = None
+    key: PRNGKeyArray,
+    posterior: Posterior,
+    sample: ImportanceSample | None = None,
+    num_bad_densities: int = 0,
 ) -> Evidence:
     """Evidence from fresh draws: weights, short chains, precision, a finite mass.
 
@@ -40,6 +44,8 @@ def examine(
         key: Random key, not used to choose the posterior.
         posterior: The posterior; without its target nothing can be measured.
         sample: Fresh weighted draws, where they are at hand.
+        num_bad_densities: Log densities that were NaN or plus infinity when it was
+            fitted; with any, their place is looked for.
 
     Returns:
         Evidence without the facts of a run, which ``dataclasses.replace`` can add.
@@ -82,6 +88,7 @@ def _measured(
         return evidence
     keys = host_split(key, 3)
     vectors = vectors_of(sample)[:_FEW]
+    has_nan = num_bad_densities > 0 or weights.num_not_a_number > 0
     return Evidence(
         has_gradient=target.has_gradient,
         dimension=size,
@@ -91,6 +98,7 @@ def _measured(
         else None,
         precision=rounding_at(keys[1], target, vectors),
         improper=improper_directions(keys[2], target, vectors) or (),
+        cut=cut_share(keys[1], target, vectors) if has_nan else None,
         model_warnings=target.model_warnings,
     )
 

@@ -61,6 +61,7 @@ class Kind(enum.Enum):
     BROAD_DRAWS = "broad draws"
     MISSING_MASS = "missing mass"
     IMPROPER = "improper"
+    CUT = "cut by NaN"
     MODEL_WARNING = "model warning"
     DISCRETE_UNCHECKED = "discrete values unchecked"
     NOTHING_MEASURED = "nothing measured"
@@ -317,6 +318,9 @@ def _of_search(evidence: Evidence) -> list[Finding]:
     if evidence.improper:
         numbers = {"count": float(len(evidence.improper))}
         found.append(Finding(Kind.IMPROPER, Severity.BAD, numbers))
+    if evidence.cut is not None and not evidence.cut < t.caution_cut:
+        numbers = {"share": evidence.cut}
+        found.append(Finding(Kind.CUT, Severity.CAUTION, numbers))
     if evidence.model_warnings:
         numbers = {"count": float(len(evidence.model_warnings))}
         found.append(Finding(Kind.MODEL_WARNING, Severity.CAUTION, numbers))

@@ -14,12 +14,12 @@ from softcvi.guides import AbstractGuide
 from softcvi.targets import AbstractTarget
 from softcvi.targets._numpy_random import numpy_generator
 
-_LINES = 24
+LINES = 24
 _POINTS = 9
 # Lengths of the lines, as shares of the distance between two draws. A smooth function
 # is a parabola on both to high accuracy where the guide is near the posterior; where
 # it is not, on the shorter one.
-_LENGTHS = (2e-2, 2e-3)
+LENGTHS = (2e-2, 2e-3)
 _PARABOLA = 2
 
 
@@ -73,10 +73,10 @@ def rounding_at(
         draws: Draws near the posterior, as vectors in the fitting space.
     """
     draws = np.asarray(draws)
-    pick = numpy_generator(key).choice(len(draws), (2, _LINES))
+    pick = numpy_generator(key).choice(len(draws), (2, LINES))
     dtype = jnp.result_type(*target.structure.dtypes)
     ends = (as_array(draws[index], dtype) for index in pick)
-    values, moved = map(np.asarray, _along_lines(target, *ends))
+    values, moved = map(np.asarray, log_densities_on_lines(target, *ends))
     with np.errstate(invalid="ignore"):  # of infinity; left out below
         spacing = np.asarray(np.spacing(np.abs(values)), np.float64)
     values, moved = values.astype(np.float64), moved.astype(np.float64)
@@ -108,17 +108,17 @@ def _drawn(
     key: PRNGKeyArray, target: AbstractTarget, guide: AbstractGuide
 ) -> Float[Array, "n d"]:
     guide = paramax.unwrap(guide)
-    keys = jax.random.split(key, 2 * _LINES)
+    keys = jax.random.split(key, 2 * LINES)
     return jax.vmap(lambda k: target.structure.ravel(guide.sample(k)))(keys)
 
 
 @functools.partial(rarely_run, effort=0)
-def _along_lines(
+def log_densities_on_lines(
     target: AbstractTarget, ones: Float[Array, "m d"], others: Float[Array, "m d"]
 ) -> tuple[Float[Array, "lengths lines points"], Float[Array, "2 lines"]]:
     """Log densities on lines between draws, and at draws and their neighbours."""
     grid = jnp.linspace(-0.5, 0.5, _POINTS, dtype=ones.dtype)
-    lengths = jnp.asarray(_LENGTHS, ones.dtype)
+    lengths = jnp.asarray(LENGTHS, ones.dtype)
 
     shares = (lengths[:, None] * grid)[:, None, :, None]
     x = ones[:, None] + shares * (others - ones)[:, None]

@@ -65,6 +65,9 @@ class Thresholds:
     # gives some; where half of the draws have none, the answer is about the others.
     caution_not_a_number: float = 0.01
     bad_not_a_number: float = 0.5
+    # Share of lines through draws that meet NaN before the density has fallen: a NaN
+    # beside the tail gives none, one beside a tenth of the mass about this many.
+    caution_cut: float = 0.05
     # Shares of the log densities of a whole fit that were NaN or plus infinity.
     caution_bad_densities: float = 0.05
     bad_bad_densities: float = 0.5

@@ -19,6 +19,7 @@ _LEVELS = {
 _OF_THE_MODEL = {
     Kind.PRECISION,
     Kind.IMPROPER,
+    Kind.CUT,
     Kind.MODEL_WARNING,
     Kind.DISCRETE_UNCHECKED,
 }
@@ -196,6 +197,10 @@ _REASONS: dict[Kind, Callable[[dict[str, float]], str]] = {
     Kind.MISSING_MASS: lambda n: (
         f"about {n['share']:.1%} of the mass is in places that were not seen"
     ),
+    Kind.CUT: lambda n: (
+        f"the log density becomes NaN next to {n['share']:.0%} of the draws, where it "
+        "has not fallen, and NaN is taken for no mass"
+    ),
     Kind.DISCRETE_UNCHECKED: lambda n: (
         "other values of the discrete parameters were not looked for"
     ),
@@ -280,6 +285,10 @@ _REMEDIES: dict[Kind, str] = {
     Kind.BROAD_DRAWS: _RICHER,
     Kind.MISSING_MASS: "Search with more starts, or use a guide with several modes.",
     Kind.IMPROPER: "Give the parameters it names a proper prior.",
+    Kind.CUT: (
+        "Return minus infinity where the support ends, and mend the model where it "
+        "fails inside of it."
+    ),
     Kind.DISCRETE_UNCHECKED: (
         "Repeat the fit with other keys and compare, or sum the discrete parameters "
         "out of the model."

@@ -105,7 +105,10 @@ class CheckpointFile:
             )
 
     def _write_file(self) -> None:
-        entries = [{"identity": i, "step": s} for i, (s, _) in self._states.items()]
+        entries = [
+            {"identity": i, "step": s, "sha256": _digest(leaves)}
+            for i, (s, leaves) in self._states.items()
+        ]
         header = json.dumps({"format": _FORMAT, "states": entries})
         with atomic_write(self.path) as handle, zipfile.ZipFile(handle, "w") as archive:
             archive.writestr(_HEADER, header)
@@ -134,19 +137,23 @@ class CheckpointFile:
                 header = json.loads(_member(archive, _HEADER, _HEADER_LIMIT))
                 if header["format"] != _FORMAT:
                     raise ValueError(f"format {header['format']}")
-                steps = {str(e["identity"]): e["step"] for e in header["states"]}
-                if identity in steps:
-                    i, step = list(steps).index(identity), steps[identity]
+                entries = {str(e["identity"]): e for e in header["states"]}
+                if identity in entries:
+                    i, step = list(entries).index(identity), entries[identity]["step"]
                     stored = [
                         _leaf(archive, f"{i}/{j}", leaf)
                         for j, leaf in enumerate(leaves)
                     ]
+                    # Files of older versions have none.
+                    digest = entries[identity].get("sha256")
+                    if digest not in (None, _digest([s.tobytes() for s in stored])):
+                        raise ValueError("its numbers are not those that were written")
         except _UNREADABLE as error:
             raise CheckpointError(
                 f"checkpoint: {self.path} is damaged ({error}). Delete it to start "
                 "afresh."
             ) from error
-        if identity not in steps:
+        if identity not in entries:
             if self._states:  # a further guide of the same fit, not begun when it ended
                 return None
             raise CheckpointError(
@@ -162,6 +169,13 @@ class CheckpointFile:
         self._states[identity] = step, [leaf.tobytes() for leaf in stored]
         arrays = [jnp.asarray(leaf) for leaf in stored]
         return jax.tree_util.tree_unflatten(treedef, arrays), step
+
+
+def _digest(leaves: list[bytes]) -> str:
+    digest = hashlib.sha256()
+    for leaf in leaves:
+        digest.update(leaf)
+    return digest.hexdigest()
 
 
 def _member(archive: zipfile.ZipFile, name: str, limit: int) -> bytes:

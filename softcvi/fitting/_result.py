@@ -189,13 +189,14 @@ class FitResult:
         if self.has_weights:
             prepare_examination(self.posterior)
         sample = self.importance if self.has_weights else None
-        found = examine(host_key(_CHECK_SEED), self.posterior, sample)
+        key, bad = host_key(_CHECK_SEED), self.num_bad_densities
+        found = examine(key, self.posterior, sample, bad)
         return dataclasses.replace(
             found,
             status=self.status,
             num_steps=self.steps,
             num_particles=self.num_particles,
-            num_bad_densities=self.num_bad_densities,
+            num_bad_densities=bad,
             num_skipped_steps=self.num_skipped_steps,
             label_ess=self.history.last()["label_ess"],
             uses_labels=self.uses_labels,
@@ -227,10 +228,8 @@ class FitResult:
 
     def _search(self) -> SearchEvidence | None:
         """Evidence of the search, with the mass of modes that the answer leaves out."""
-        if self.start is None or self.start.search is None:
-            return None
-        found = self.start.search
-        if not self.has_weights:
+        found = None if self.start is None else self.start.search
+        if self.start is None or found is None or not self.has_weights:
             return found
         missed = missed_mass(self.start.modes, self.importance)
         missing = max(found.missing_mass or 0.0, missed)

@@ -23,7 +23,7 @@ from softcvi.objectives import (
 
 _DEFAULT_ALPHA = 0.75
 # More fits than anybody waits for; a slip of the pen must not fill the memory.
-_MAX_COMBINATIONS = 10_000_000
+_MAX_COMBINATIONS = 1_000_000
 # What the settings of a grid are made of.
 _KINDS: dict[str, tuple[Any, str]] = {
     "models": (str, "names of models, such as model.py:model"),
@@ -191,7 +191,11 @@ class Grid:
 
         path = Path(path)
         try:
-            content = yaml.safe_load(path.read_text())
+            text = path.read_text()
+            # A few references to references stand for more than any memory holds.
+            if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text)):
+                raise ValueError("it has references (*), which are not read")
+            content = yaml.safe_load(text)
         except FileNotFoundError:
             raise FileNotFoundError(f"{path}: no such grid file.") from None
         # Some values that YAML describes cannot be made: dates of no calendar.

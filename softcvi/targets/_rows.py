@@ -1,5 +1,6 @@
 """A likelihood that is a sum over rows, in bounded memory and with little rounding."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,6 +20,8 @@ from softcvi.targets._structure import Structure, as_structure
 # processor, where more at once are no quicker, and 128 MB on an accelerator.
 _TERMS_AT_ONCE = {"cpu": 1 << 21}
 _TERMS_ON_ACCELERATORS = 1 << 25
+# A block of rows from files; two of them are in memory at a time.
+_SOURCE_BYTES = 1 << 28
 # Rows to search for places with first: this many, and for each parameter; where there
 # are several times as many.
 _THINNED_ROWS = 4096
@@ -184,7 +187,9 @@ def _as_rows(
 def _default_block(data: PyTree) -> int:
     """Rows whose terms fit a processor's cache, or keep an accelerator busy."""
     if isinstance(data, AbstractRowSource):
-        return 1 << 15
+        row = jax.tree_util.tree_leaves(data.row)
+        size = sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in row)
+        return max(1, min(1 << 15, _SOURCE_BYTES // max(size, 1)))
     if jax.default_backend() == "cpu":
         return 4096
     return min(max(num_rows(data) // 64, 4096), 1 << 17)

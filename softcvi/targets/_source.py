@@ -69,6 +69,31 @@ def named(trouble: str) -> Iterator[None]:
         ) from error
 
 
+# What is unpacked at a time may be this many times larger than the file, and so large
+# in any case.
+_MAX_GROWTH, SMALL_BYTES = 200, 64 * 2**20
+
+
+def check_unpacked(what: str, unpacked: int, stored: int, remedy: str) -> None:
+    """Refuse to unpack what is far larger than the file that it comes from.
+
+    Args:
+        what: What it is, with the file.
+        unpacked: Bytes that it takes in memory.
+        stored: Bytes of the file.
+        remedy: What to do about it.
+
+    Example:
+        >>> check_unpacked("rows of x", 2**20, 100, "Write shorter ones.")
+    """
+    limit = max(SMALL_BYTES, _MAX_GROWTH * stored)
+    if unpacked > limit:
+        raise ValueError(
+            f"path: {what} take {unpacked} bytes, and the file has {stored}; more than "
+            f"{limit} are not unpacked at a time. {remedy}"
+        )
+
+
 class NpyRows(AbstractRowSource):
     """Rows of ``.npy`` files, which are read in blocks and never as a whole.
 
@@ -104,7 +129,9 @@ class _NpyFile:
     def __init__(self, path: str | os.PathLike):
         self.path = os.fspath(path)
         with named(f"paths: {self.path} is not a whole .npy file"):
-            mapped = np.load(self.path, mmap_mode="r")
+            mapped = np.lib.format.open_memmap(self.path, mode="r")
+            if mapped.dtype.kind not in "biufc":
+                raise ValueError(f"an array of {mapped.dtype}, not of numbers")
         if mapped.ndim == 0 or not mapped.flags.c_contiguous:
             raise ValueError(
                 f"paths: {self.path} must have rows as its first axis, in C order. "

@@ -37,3 +37,24 @@ def test_a_full_disk_does_not_end_the_process_in_hdf5(tmp_path):
     assert "draws.nc was not written: file too large" in run.stdout
     assert "'posterior.softcvi', 'report.html', 'result.json'" in run.stdout
     assert not list(tmp_path.glob("draws.nc*"))
+
+
+def test_a_full_disk_for_the_draws_keeps_the_answer_and_says_what_to_do(
+    tmp_path, monkeypatch, capsys
+):
+    from softcvi.cli import _fit_files, main
+
+    def no_room(view, folder):
+        raise OSError(28, "No space left on device", str(folder / "draws.csv"))
+
+    monkeypatch.setattr(_fit_files, "save_fit", no_room)
+    model, out = tmp_path / "normal.py", tmp_path / "out"
+    model.write_text("like = {'x': 0.0}\ndef log_prob(t): return -t['x']**2\n")
+    words = ["--guide", "mean-field", "--steps", "100", "--out", str(out)]
+    assert main(["fit", f"{model}:log_prob", *words]) == 1
+    said = capsys.readouterr()
+    assert "verdict" in said.out  # the answer itself is shown
+    assert "draws.csv was not written: no space left" in said.err
+    assert "Make room and give the same command with" in said.err
+    assert (out / "posterior.softcvi").exists()
+    assert (out / "checkpoint.npz").exists()

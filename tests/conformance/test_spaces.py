@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from softcvi import targets
+from softcvi import Posterior, guides, load, targets
 from softcvi.targets import interval, positive
 
 
@@ -85,3 +85,16 @@ def test_round_trip_and_log_determinants(cls, dtype):
     if cls is targets.UnconstrainedSpace:
         assert np.min(x["b"]) > 0
         assert -1 < np.min(x["c"]) < np.max(x["c"]) < 3
+
+
+@pytest.mark.parametrize("cls", CASES, ids=lambda cls: cls.__name__)
+def test_every_space_comes_back_from_a_file(cls, tmp_path):
+    space = CASES[cls](jnp.float32)
+    like = {"a": (), "b": (2,), "c": (2, 2)}
+    particle = {name: np.full(s, 0.5, np.float32) for name, s in like.items()}
+    Posterior(guides.mean_field(particle), space=space).save(tmp_path / "fit.softcvi")
+    again = load(tmp_path / "fit.softcvi").space
+    assert type(again) is cls
+    found, expected = (s.to_model_and_log_det(particle) for s in (again, space))
+    for one, other in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
+        np.testing.assert_array_equal(one, other)

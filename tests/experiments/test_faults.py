@@ -25,8 +25,40 @@ def _zip(content, how=zipfile.ZIP_DEFLATED):
     return buffer.getvalue()
 
 
+def _npy(shape, dtype="<f8"):
+    """The header of an array, and not one number."""
+    header = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}}}"
+    text = header.encode().ljust(118) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
+def _npz(shape, dtype="<f8"):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("y.npy", _npy(shape, dtype))
+    return buffer.getvalue()
+
+
+def _merges():
+    """References that stand for nine to the power of nine values."""
+    lines = ["a: &a {x: 1}"]
+    for old, new in zip("abcdefghi", "bcdefghij", strict=True):
+        lines.append(f"{new}: &{new} {{<<: [{', '.join([f'*{old}'] * 9)}]}}")
+    return "\n".join(lines).encode()
+
+
 # Each of them ended in an error without file or remedy, or took the memory.
 CORPUS = [
+    ("data, JSON", json.dumps({"y": ["a" * 10**6, *["b"] * 500]}).encode()),
+    ("data, CSV", b"x\n" + b"a" * 100_000 + b"\n" + b"b\n" * 1000),
+    ("data, NPZ", _npz("(1000000000, 0)")),
+    ("data, NPZ", _npz("(10000000000,)", "|V0")),
+    ("rows in .npy", _npz("(3,)")),
+    ("rows in .npy", _npy("(1000000000000,)", "|V0")),
+    ("grid of a sweep", _merges()),
+    ("grid of a sweep", b"models: [a.py]\nseeds: 9999999\n"),
+    ("Stan data, R dump", b"x <- structure(integer(0), .Dim = c(999999999L, 0L))"),
+    ("Stan data, R dump", b"x <- 1:9999999"),
     ("reference draws", b"a[0],a[1],b\nx,2,3\ny,5,6\n"),
     ("reference draws", b"a[0],a[1],b\n1,[,3\n4,5,6\n"),
     ("records of a sweep", b"[1]\n"),
@@ -80,6 +112,70 @@ def test_a_damaged_session_is_refused_by_name(tmp_path):
     task = {"format": "ask/tell session", "seed": 10, "count": 15}
     found = read_damaged(task)
     assert found["ok"], found["cases"]
+
+
+def test_an_index_of_thousands_of_digits_is_a_name_like_any_other(tmp_path):
+    index = "9" * 5000
+    (tmp_path / "draws.csv").write_text(f"a[{index}]\n1\n")
+    FORMATS["reference draws"].read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"shape": [20, 10**9], "chunks": [20, 10**9]},
+        {"shape": [20, 10**6], "chunks": [1, 1]},
+        {"shape": [20, 3], "chunks": [20, 10**10]},
+    ],
+)
+def test_a_zarr_array_without_numbers_does_not_fill_the_memory(tmp_path, facts):
+    form = FORMATS["rows in Zarr"]
+    form.make(tmp_path)
+    path = tmp_path / form.file
+    stored = json.loads(path.read_text())
+    stored["shape"] = facts["shape"]
+    stored["chunk_grid"]["configuration"]["chunk_shape"] = facts["chunks"]
+    path.write_text(json.dumps(stored))
+    with pytest.raises(ValueError, match=r"rows\.zarr.* Write it again"):
+        form.read(tmp_path)
+
+
+def test_equal_numbers_in_parquet_do_not_fill_the_memory(tmp_path, monkeypatch):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr("softcvi.targets._source.SMALL_BYTES", 2**20)
+    table = pa.table({"a": np.zeros(10**6)})
+    parquet.write_table(table, tmp_path / "rows.parquet", row_group_size=10**6)
+    read = FORMATS["rows in Parquet"].read
+    with pytest.raises(ValueError, match=r"rows\.parquet.*row_group_size"):
+        read(tmp_path)
+    parquet.write_table(table, tmp_path / "rows.parquet", row_group_size=10**5)
+    read(tmp_path)
+
+
+@pytest.mark.parametrize("ending", [".nc", ".parquet"])
+def test_data_of_other_kinds_are_refused_with_what_to_do(tmp_path, ending):
+    from softcvi.cli._data import read_data
+    from softcvi.cli._errors import CommandError
+
+    path = tmp_path / f"data{ending}"
+    path.write_bytes(b"CDF")
+    with pytest.raises(CommandError, match=rf"data\{ending}: unknown.* Write it as"):
+        read_data(path)
+
+
+def test_blocks_of_wide_rows_are_short():
+    from softcvi.targets import AbstractRowSource
+    from softcvi.targets._rows import _default_block
+
+    class Wide(AbstractRowSource):
+        num_rows = 10**6
+        row = np.zeros(2**20)
+
+        def read(self, start, stop):
+            return np.zeros((stop - start, 2**20))
+
+    assert _default_block(Wide()) == 32
 
 
 def test_arrays_of_another_byte_order_are_read(tmp_path):
@@ -178,6 +274,21 @@ def test_a_link_stays_a_link(tmp_path):
         handle.write(b"new")
     assert link.is_symlink()
     assert real.read_bytes() == b"new"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+@pytest.mark.parametrize("make", [os.mkdir, getattr(os, "mkfifo", None)])
+def test_what_is_no_file_is_not_replaced_by_one(tmp_path, make):
+    """With the rights of root /dev/null itself was replaced."""
+    from softcvi._atomic import atomic_write
+
+    path = tmp_path / "device"
+    make(path)
+    refused = pytest.raises(OSError, match=r"not a file.*device")
+    with refused, atomic_write(path) as handle:
+        handle.write(b"content")
+    assert not path.is_file()
+    assert os.listdir(tmp_path) == ["device"]
 
 
 def test_a_record_without_its_end_of_line_is_written_again(tmp_path):

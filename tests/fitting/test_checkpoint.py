@@ -60,6 +60,38 @@ def test_steps_that_make_no_sense_are_refused(quick, tmp_path, step):
         quick(steps=60, checkpoint=path)
 
 
+def rewritten(path, name, change):
+    """A member changed in an archive that is whole."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {n: archive.read(n) for n in archive.namelist()}
+    parts[name] = change(parts[name])
+    with zipfile.ZipFile(path, "w") as archive:
+        for member, content in parts.items():
+            archive.writestr(member, content)
+
+
+def test_numbers_that_were_changed_are_refused(quick, tmp_path):
+    path = tmp_path / "fit.ckpt"
+    quick(steps=60, checkpoint=path)
+    rewritten(path, "0/0", lambda content: b"\x7f" + content[1:])
+    with pytest.raises(ValueError, match=r"fit\.ckpt is damaged .* Delete it"):
+        quick(steps=60, checkpoint=path)
+
+
+def test_a_checkpoint_of_a_version_without_digests_is_read(quick, tmp_path):
+    path = tmp_path / "fit.ckpt"
+    quick(steps=60, checkpoint=path)
+
+    def without(content):
+        header = json.loads(content)
+        for entry in header["states"]:
+            del entry["sha256"]
+        return json.dumps(header).encode()
+
+    rewritten(path, "checkpoint.json", without)
+    assert quick(steps=60, checkpoint=path).steps == 60
+
+
 def test_compressed_and_oversized_members_are_refused(quick, tmp_path):
     path = tmp_path / "fit.ckpt"
     quick(steps=60, checkpoint=path)

@@ -1,5 +1,6 @@
 """Data files that R's ``dump`` writes, which Stan programs of the past come with."""
 
+import math
 import re
 from typing import Any
 
@@ -15,8 +16,9 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 
-# Numbers that ranges such as 1:1000 and calls such as integer(1000) may stand for.
-_MAX_DESCRIBED = 10_000_000
+# Numbers that ranges such as 1:1000 and calls such as integer(1000) may stand for, and
+# rows without numbers, where the text is no longer than this.
+_MAX_DESCRIBED = 1_000_000
 
 
 def parse_r_dump(text: str) -> dict[str, Any]:
@@ -32,7 +34,7 @@ def parse_r_dump(text: str) -> dict[str, Any]:
                [2, 4]])
     """
     tokens = _tokens(re.sub(r"#[^\n]*", "", text))
-    reader = _Reader(tokens)
+    reader = _Reader(tokens, max(_MAX_DESCRIBED, len(text)))
     values = {}
     while not reader.is_done:
         name = reader.take().strip("\"'`")
@@ -57,9 +59,10 @@ def _tokens(text: str) -> list[str]:
 class _Reader:
     """Reads values from a list of tokens."""
 
-    def __init__(self, tokens: list[str]):
+    def __init__(self, tokens: list[str], most: int):
         self.tokens = tokens
         self.position = 0
+        self._most = most
         self._described: float = 0
 
     @property
@@ -110,10 +113,10 @@ class _Reader:
         The numbers are kept over all vectors of a file.
         """
         self._described += count
-        if not (count >= 0 and self._described <= _MAX_DESCRIBED):
+        if not (count >= 0 and self._described <= self._most):
             raise ValueError(
                 f"data: the R dump describes {self._described:.0f} numbers without "
-                f"listing them, more than {_MAX_DESCRIBED}."
+                f"listing them, more than {self._most}."
             )
 
     def _joined(self) -> np.ndarray:
@@ -137,7 +140,11 @@ class _Reader:
             if name in (".Dim", "dim"):
                 shape = tuple(int(n) for n in np.atleast_1d(given))
         self.expect(")")
-        return values if shape is None else values.reshape(shape, order="F")
+        if shape is None:
+            return values
+        if not values.size:
+            self._check_length(math.prod(max(n, 1) for n in shape))
+        return values.reshape(shape, order="F")
 
     def _zeros(self, dtype: type) -> np.ndarray:
         self.expect("(")
