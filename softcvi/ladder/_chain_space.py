@@ -87,7 +87,7 @@ def _through_moments(
     noise = np.asarray(jax.random.normal(key, (chains, size)), np.float64)
     distinct = modes[:chains]
     mean = np.mean([mode.mean for mode in distinct], axis=0)
-    if size > _MAX_DENSE_DIM:
+    if size > _MAX_DENSE_DIM and modes[0].covariance is None:
         spread = np.var([mode.mean for mode in distinct], axis=0)
         within = np.mean([mode.deviations**2 for mode in distinct], axis=0)
         scale = np.sqrt(within + spread)

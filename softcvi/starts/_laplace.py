@@ -10,6 +10,7 @@ posterior is widest.
 import dataclasses
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -22,16 +23,21 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from softcvi._compile import rarely_run
 from softcvi.starts._base import AbstractStart, Moments, SearchEvidence, StartReport
+from softcvi.starts._curvature import Hessians
 from softcvi.starts._double import Density, as_density
 from softcvi.starts._launch import candidates, far_starts, first_finite, own_starts
 from softcvi.starts._modes import DIP
-from softcvi.starts._refine import curvature, precision_factor, refined
+from softcvi.starts._refine import damped_factor, refined
 from softcvi.starts._tempered import Evaluator
 from softcvi.starts._variational import bound_of, independent_normal
 from softcvi.targets import AbstractTarget
+from softcvi.targets._cost import cost_of
 from softcvi.targets._numpy_random import numpy_generator
 
 MAX_DENSE_DIM = 2000
+# Elementary operations of a Hessian, for which parameters may be twice as many: about a
+# second on two cores.
+_CHEAP_HESSIAN = 1e10
 _SCALES = (1.0, 3.0, 10.0)
 _STARTS = 4
 _LBFGS_STEPS = 150
@@ -47,7 +53,8 @@ class Laplace(AbstractStart):
     """The normal at the highest mode, improved by averages over its own draws.
 
     Args:
-        max_dense: Number of parameters up to which the covariance is a matrix.
+        max_dense: Number of parameters up to which the covariance is a matrix; twice
+            as many where a Hessian takes few operations, as it does in models of time.
 
     Example:
         >>> import jax, jax.numpy as jnp, softcvi
@@ -78,17 +85,26 @@ class Laplace(AbstractStart):
                 return StartReport(target, description=words)
             ranks = np.argsort(np.where(np.isfinite(heights), -heights, np.inf))
             ends, settled = ends[ranks], settled[ranks]
-            describe = _dense if size <= self.max_dense else low_rank_moments
-            if size > self.max_dense:
+            is_dense = self._is_dense(density)
+            if not is_dense:
                 # No Newton's method takes these to a top: a lower path that was cut
                 # short has not found a mode.
                 ends = ends[settled | (np.arange(len(ends)) == 0)]
-            modes, counts = _separate(ends, log_density, density, describe)
-            order = sorted(
-                range(len(modes)), key=lambda i: -(modes[i].log_evidence or 0.0)
-            )
-            modes = [modes[i] for i in order]
-            instead = self._without_mode(begin, modes[0], log_density, density)
+            hessians = Hessians(density)
+
+            def describe(x: np.ndarray) -> Moments:
+                if is_dense:
+                    return _dense(x, log_density, hessians)
+                return low_rank_moments(x, density)
+
+            first = describe(ends[0])
+            instead = self._without_mode(begin, first, log_density, hessians)
+            if instead is None:
+                # Only now, as Newton's method goes on for long where there is no mode.
+                modes, counts = _separate(ends, first, log_density, describe)
+                modes.sort(key=lambda mode: -(mode.log_evidence or 0.0))
+                if modes[0] is not first:
+                    instead = self._without_mode(begin, modes[0], log_density, hessians)
         if instead is not None:
             words = "the normal of independent parameters with the highest bound, "
             words += "then curvature: a mode is far from the mean"
@@ -114,22 +130,33 @@ class Laplace(AbstractStart):
         mode = Moments(mean, scale=scale, factor=np.zeros((mean.size, 0)))
         return StartReport(target, (mode,), description="a glimpse")
 
+    def _is_dense(self, density: Density) -> bool:
+        size = density.target.structure.size
+        if size <= self.max_dense:
+            return True
+        cost = 3 * size * cost_of(density.program())
+        return size <= 2 * self.max_dense and cost <= _CHEAP_HESSIAN
+
     def _without_mode(
-        self, starts: Any, mode: Moments, log_density: Evaluator, density: Density
+        self,
+        starts: Any,
+        mode: Moments,
+        log_density: Evaluator,
+        hessians: Hessians,
     ) -> Moments | None:
         """Moments found by the bound alone, where those of a mode do not fit."""
-        bound = bound_of(mode, log_density)
+        bound, density = bound_of(mode, log_density), hessians.density
         if bound.variance < _MISFIT * mode.mean.size:
             return None
         mean, scale = independent_normal(np.asarray(starts, np.float64)[0], density)
         if not np.all(np.isfinite(mean)):
             return None
         found = Moments(mean, scale=scale, factor=np.zeros((mean.size, 0)))
-        if mean.size <= self.max_dense:
-            x, factor = refined(mean, np.diag(1 / scale), log_density, density)
+        if mode.covariance is not None:
+            x, factor = refined(mean, np.diag(1 / scale), log_density, hessians)
             found = _with_precision(x, factor)
         else:
-            wide = low_rank_moments(mean, log_density, density)
+            wide = low_rank_moments(mean, density)
             found = max(
                 (found, wide), key=lambda moments: bound_of(moments, log_density).elbo
             )
@@ -140,12 +167,14 @@ class Laplace(AbstractStart):
 
 
 def _separate(
-    ends: np.ndarray, log_density: Evaluator, density: Density, describe: Any
+    ends: np.ndarray,
+    first: Moments,
+    log_density: Evaluator,
+    describe: Callable[[np.ndarray], Moments],
 ) -> tuple[list[Moments], list[int]]:
     """Moments at every end that a dip separates from known ones; the highest first."""
-    modes: list[Moments] = []
-    counts: list[int] = []
-    for end in ends:
+    modes, counts = [first], [1]
+    for end in ends[1:]:
         if not np.all(np.isfinite(end)):
             continue
         for i, mode in enumerate(modes):
@@ -156,17 +185,17 @@ def _separate(
                 counts[i] += 1
                 break
         else:
-            modes.append(describe(end, log_density, density))
+            modes.append(describe(end))
             counts.append(1)
     return modes, counts
 
 
-def _dense(x: np.ndarray, log_density: Evaluator, density: Density) -> Moments:
+def _dense(x: np.ndarray, log_density: Evaluator, hessians: Hessians) -> Moments:
     """Newton's method to the top, and the best normal around it."""
-    factor = np.eye(x.size)
+    factor, damping = np.eye(x.size), 0.0
     for _ in range(_NEWTON_STEPS):
-        hessian, gradient = curvature(x, density)
-        factor = precision_factor(-hessian)
+        hessian, gradient = hessians.at(x)
+        factor, damping = damped_factor(-hessian, damping)
         step = scipy.linalg.cho_solve((factor, True), gradient)
         sizes = np.concatenate([[0.0], 2.0 ** -np.arange(-1.0, 20.0)])
         values = log_density(x + sizes[:, None] * step)
@@ -182,7 +211,7 @@ def _dense(x: np.ndarray, log_density: Evaluator, density: Density) -> Moments:
     top = float(log_density(x[None])[0])
     log_det = -np.sum(np.log(np.diagonal(factor)))
     evidence = top + 0.5 * x.size * math.log(2 * math.pi) + log_det
-    x, factor = refined(x, factor, log_density, density)
+    x, factor = refined(x, factor, log_density, hessians)
     return _with_precision(x, factor, evidence)
 
 
@@ -243,14 +272,11 @@ _PROBES = 32
 _RANK = 30
 
 
-def low_rank_moments(
-    x: Float[np.ndarray, " d"], log_density: Any, density: Density
-) -> Moments:
+def low_rank_moments(x: Float[np.ndarray, " d"], density: Density) -> Moments:
     """Moments at a mode by products of the Hessian with vectors alone.
 
     Args:
         x: The mode.
-        log_density: Not used: with so many parameters no draws are evaluated.
         density: The density.
     """
     rng = np.random.default_rng(0)

@@ -14,24 +14,26 @@ import scipy.linalg
 from jaxtyping import Array, Float
 
 from softcvi._compile import rarely_run
+from softcvi.starts._curvature import Hessians
 from softcvi.starts._double import Density
 from softcvi.starts._tempered import Evaluator
 from softcvi.targets._cost import cost_of
 
-_COLUMNS = 64
 _POINTS = 64
 # Elementary operations for Hessians at draws: some seconds on two cores.
 _BUDGET = 2e10
 _REFINEMENTS = 3
 # Nats by which the bound must rise for another round.
 _GAIN = 1e-2
+# First damping of a precision that is not positive definite, and factor of the next.
+_LEAST_DAMPING, _MORE = 1e-8, 4.0
 
 
 def refined(
     x: Float[np.ndarray, " d"],
     factor: Float[np.ndarray, "d d"],
     log_density: Evaluator,
-    density: Density,
+    hessians: Hessians,
 ) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, "d d"]]:
     """Natural-gradient steps of a normal: averages over the same draws throughout.
 
@@ -39,13 +41,13 @@ def refined(
         x: The mode.
         factor: Cholesky factor of the precision there.
         log_density: Evaluates many points.
-        density: The density with its derivatives.
+        hessians: Hessians of the density.
 
     Returns:
         Mean, and Cholesky factor of the precision.
     """
-    size = x.size
-    per_hessian = 3 * size * cost_of(density.program())
+    size, density = x.size, hessians.density
+    per_hessian = 3 * hessians.num_products(size) * cost_of(density.program())
     # At least one: the way to the mode took several Hessians, too.
     pairs = int(np.clip(_BUDGET / per_hessian / (2 * _REFINEMENTS), 1, 8))
     rng = np.random.default_rng(0)
@@ -68,7 +70,7 @@ def refined(
         if np.all(np.isfinite(change)):
             factors.append(precision_factor(at_mode + np.diag(change)))
         some = np.concatenate([draws[:pairs], draws[len(draws) // 2 :][:pairs]])
-        average = sum(curvature(draw, density)[0] for draw in some) / len(some)
+        average = sum(hessians.at(draw)[0] for draw in some) / len(some)
         if np.all(np.isfinite(average)):
             factors.append(precision_factor(-average))
         steps = [scipy.linalg.cho_solve((f, True), gradient) for f in factors]
@@ -117,41 +119,36 @@ def _products_at(
 
 
 def precision_factor(precision: Float[np.ndarray, "d d"]) -> Float[np.ndarray, "d d"]:
-    """Cholesky factor, after as much damping of a precision as it takes."""
+    """Cholesky factor, after as much damping of a precision as it takes.
+
+    Args:
+        precision: A symmetric matrix.
+    """
+    return damped_factor(precision)[0]
+
+
+def damped_factor(
+    precision: Float[np.ndarray, "d d"], before: float = 0.0
+) -> tuple[Float[np.ndarray, "d d"], float]:
+    """The same, and the damping, where that of a matrix much like it is known.
+
+    Args:
+        precision: A symmetric matrix.
+        before: Damping of the other matrix; each trial costs as much as a solution.
+    """
     precision = 0.5 * (precision + precision.T)
     diagonal = np.abs(np.diagonal(precision))
     diagonal = np.maximum(diagonal, 1e-12 * max(np.max(diagonal), 1e-300))
     scale = 1.0 / np.sqrt(diagonal)
     scaled = precision * np.outer(scale, scale)
-    damping = 0.0
+    damping = 0.0 if before <= _LEAST_DAMPING else before / _MORE
     while True:
         try:
             factor = np.linalg.cholesky(scaled + damping * np.eye(scale.size))
         except np.linalg.LinAlgError:
-            damping = max(4.0 * damping, 1e-8)
+            damping = max(_MORE * damping, _LEAST_DAMPING)
             continue
-        return factor / scale[:, None]
-
-
-def curvature(x: np.ndarray, density: Density) -> tuple[np.ndarray, np.ndarray]:
-    """Hessian and gradient, so many columns at a time."""
-    size = x.size
-    point = jnp.asarray(x, density.dtype)
-    columns = []
-    gradient = None
-    for begin in range(0, size, _COLUMNS):
-        units = np.zeros((_COLUMNS, size))
-        count = min(_COLUMNS, size - begin)
-        units[np.arange(count), begin + np.arange(count)] = 1.0
-        gradient, products = _products(point, jnp.asarray(units, point.dtype), density)
-        columns.append(np.asarray(products, np.float64)[:count])
-    return np.concatenate(columns), np.asarray(gradient, np.float64)
-
-
-@rarely_run
-def _products(x: Array, units: Array, density: Density) -> tuple[Array, Array]:
-    gradients, products = jax.vmap(lambda v: density.gradient_and_product(x, v))(units)
-    return gradients[0], products
+        return factor / scale[:, None], damping
 
 
 @rarely_run

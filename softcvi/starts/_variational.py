@@ -100,7 +100,10 @@ def bound_of(mode: Moments, log_density: Evaluator) -> Bound:
     rng = np.random.default_rng(1)
     size = mode.mean.size
     if mode.covariance is not None:
-        factor = np.linalg.cholesky(mode.covariance)
+        try:
+            factor = np.linalg.cholesky(mode.covariance)
+        except np.linalg.LinAlgError:  # scales too different for the digits there are
+            return Bound(-np.inf, np.inf)
         noise = rng.normal(size=(_DRAWS, size))
         away, squares = noise @ factor.T, np.sum(noise**2, axis=1)
         log_det = np.sum(np.log(np.diagonal(factor)))

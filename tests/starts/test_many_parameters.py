@@ -111,7 +111,7 @@ def test_a_gaussian_process_with_counts_gets_its_best_normal():
 
 
 def test_too_many_parameters_for_a_matrix():
-    size = 3000
+    size = 5000
     sd = np.geomspace(0.1, 10.0, size)
     target = softcvi.DensityTarget(
         lambda x: -0.5 * jnp.sum(((x - 1.0) / sd) ** 2), jnp.zeros(size)
