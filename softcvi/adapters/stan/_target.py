@@ -200,7 +200,8 @@ class StanTarget(AbstractModelTarget):
             for part in (mean, spread)
         )
         space = space_by_data(priors, *found, relative=self._relative(draws))
-        return self.in_space(space) if space.informed else None
+        is_new = bool(space.informed) or space.decentred != self.space.decentred
+        return self.in_space(space) if is_new else None
 
     def _relative(self, draws: dict[str, Array] | None) -> frozenset[str]:
         """Standardised parameters that go with their locations over some draws."""
@@ -210,7 +211,8 @@ class StanTarget(AbstractModelTarget):
         return frozenset(
             each.name
             for each in self.space.standardised
-            if goes_with(x[:, list(each.positions)], jax.vmap(each.location)(x))
+            if each.walk is None
+            and goes_with(x[:, list(each.positions)], jax.vmap(each.location)(x))
         )
 
     def in_space(self, space: AbstractSpace) -> "StanTarget":
