@@ -174,6 +174,10 @@ class StanTarget(AbstractModelTarget):
         """Points so far at which the program gave no density, and counted as zero."""
         return self.program.rejections
 
+    @property
+    def operations_of_call(self) -> int | None:
+        return self.program.operations
+
     def log_density(self, particle: dict, data: Any = None) -> Scalar:
         x, log_det = self.space.to_model_and_log_det(particle)
         return self.value(x[UNCONSTRAINED]) + log_det
