@@ -111,7 +111,8 @@ class Library(AbstractProgram):
             if not self._lib.softcvi_work(
                 self._handle, _pointer(row), _pointer(counts)
             ):
-                found.append(_operations(*counts, size_of_data))
+                nodes, numbers, calls = counts.tolist()
+                found.append(_operations(nodes, numbers, calls, size_of_data))
         return max(found, default=None)
 
     def _evaluate(self, rows: Rows, values, gradients) -> None:
