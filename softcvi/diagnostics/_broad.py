@@ -14,6 +14,8 @@ _ERRORS_OF_MEANS, _ERRORS_OF_SPREADS = 2.0, 1.0
 _OWN_ERRORS = 0.5
 # Effective draws needed to estimate a standard error.
 _ENOUGH = 200
+# Effective draws beyond which broad draws reach no further.
+_FURTHEST = 3
 
 
 class BroadCheck(eqx.Module):
@@ -44,6 +46,7 @@ class BroadMoments(eqx.Module):
         means: Mean of each parameter in the fitting space.
         deviations: Standard deviations.
         errors: Relative standard errors of the deviations.
+        reach: Lowest and highest values that enough draws go to; None for no limit.
 
     Example:
         >>> import numpy as np
@@ -56,18 +59,25 @@ class BroadMoments(eqx.Module):
     means: Float[np.ndarray, " d"]
     deviations: Float[np.ndarray, " d"]
     errors: Float[np.ndarray, " d"]
+    reach: Float[np.ndarray, "2 d"] | None = None
 
     @classmethod
     def of(
         cls,
         draws: Float[np.ndarray, "n d"],
         weights: Float[np.ndarray, " n"] | None = None,
+        *,
+        beside: "BroadMoments | None" = None,
     ) -> "BroadMoments":
         """Read the moments of weighted draws.
 
         Args:
             draws: The draws.
             weights: Their weights; equal ones by default.
+            beside: Broad draws that these are an answer to be compared with. What lies
+                beyond their reach makes no standard deviation larger than theirs: with
+                many parameters they do not follow a long tail, and know nothing of
+                its length.
         """
         weights = np.ones(len(draws)) if weights is None else weights
         weights = weights / np.sum(weights)
@@ -79,7 +89,13 @@ class BroadMoments(eqx.Module):
         # With a few large weights the error cannot be estimated.
         is_enough = 1 / np.sum(weights**2) >= _ENOUGH
         relative = 0.5 * errors / safe if is_enough else np.full(len(means), np.inf)
-        return cls(means, np.sqrt(variances), relative)
+        deviations = np.sqrt(variances)
+        if beside is not None and beside.reach is not None:
+            within = np.clip(draws, *beside.reach)
+            within = np.sqrt(weights @ (within - weights @ within) ** 2)
+            theirs = np.minimum(beside.deviations, deviations)
+            deviations = np.maximum(within, theirs)
+        return cls(means, deviations, relative, _reach(draws, weights))
 
     def compared(self, answer: "BroadMoments") -> BroadCheck | None:
         """What an answer differs by; None where no standard deviation is known.
@@ -101,3 +117,18 @@ class BroadMoments(eqx.Module):
         shift = np.maximum(shift[is_known] - error, 0.0)
         spread = float(np.exp(ratio[np.argmax(np.abs(ratio))]))
         return BroadCheck(float(np.max(shift)), spread)
+
+
+def _reach(
+    draws: Float[np.ndarray, "n d"], weights: Float[np.ndarray, " n"]
+) -> Float[np.ndarray, "2 d"]:
+    """Quantiles that a few effective draws lie beyond."""
+    share = min(_FURTHEST * float(np.sum(weights**2)), 0.5)
+    order = np.argsort(draws, axis=0)
+    below = np.cumsum(weights[order], axis=0)
+    last = len(draws) - 1
+    ends = [
+        np.minimum(np.sum(below < level, axis=0), last) for level in (share, 1 - share)
+    ]
+    values = np.take_along_axis(draws, order, axis=0)
+    return np.stack([np.take_along_axis(values, end[None], 0)[0] for end in ends])

@@ -34,7 +34,7 @@ from softcvi.diagnostics._thresholds import THRESHOLDS
 from softcvi.diagnostics._verdict import Verdict, judge
 from softcvi.posterior import ImportanceSample, Posterior
 from softcvi.targets import AbstractTarget
-from softcvi.targets._cost import affordable, calls_the_host
+from softcvi.targets._cost import affordable, call_in_batches
 from softcvi.targets._numpy_random import numpy_generator
 
 # Transitions of each warm-up round; the step scales are estimated again after it.
@@ -42,9 +42,8 @@ _SETTLING = (25, 50, 100)
 # Draws that each chain keeps, and the most numbers that all keep together.
 _KEPT, _MOST_NUMBERS = 64, 100_000_000
 _FEWEST_KEPT = 8
-# Elementary operations: some minutes on two cores. Calls of the host, which are made
-# one after the other, get a tenth.
-_BUDGET, _BUDGET_OF_CALLS = 4e12, 4e11
+# Elementary operations: some minutes on two cores.
+_BUDGET = 4e12
 # Chains are compared in so many groups, by where they were when measuring began.
 _GROUPS = 4
 _PIECE = 1000
@@ -182,8 +181,10 @@ def chains_from(
     count = _MOST_NUMBERS // (CHAINS_OF_MANY * size)
     count = int(np.clip(count, _FEWEST_KEPT, _KEPT))
     each = GRADIENT * CHAINS_OF_MANY * count * EVERY
-    budget = _BUDGET_OF_CALLS if calls_the_host(target) else _BUDGET
-    left = affordable(target, budget, fewest=LEAPFROG, most=10**4, each=each)
+    call = call_in_batches(target)
+    left = affordable(
+        target, _BUDGET, fewest=LEAPFROG, most=10**4, each=each, call=call
+    )
     rhat = np.inf
     while True:
         begin, before = np.asarray(state.x), rhat

@@ -222,9 +222,9 @@ class FitResult:
             weights: Their weights; equal ones by default.
         """
         search = None if self.start is None else self.start.search
-        if search is None or search.broad is None:
+        if search is None or (broad := search.broad) is None:
             return None
-        return search.broad.compared(BroadMoments.of(vectors, weights))
+        return broad.compared(BroadMoments.of(vectors, weights, beside=broad))
 
     def _search(self) -> SearchEvidence | None:
         """Evidence of the search, with the mass of modes that the answer leaves out."""

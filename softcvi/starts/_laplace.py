@@ -27,7 +27,7 @@ from softcvi.starts._curvature import Hessians
 from softcvi.starts._double import Density, as_density
 from softcvi.starts._launch import candidates, far_starts, first_finite, own_starts
 from softcvi.starts._modes import DIP
-from softcvi.starts._refine import damped_factor, refined
+from softcvi.starts._refine import MANY_ROUNDS, damped_factor, refined
 from softcvi.starts._tempered import Evaluator
 from softcvi.starts._variational import bound_of, independent_normal
 from softcvi.targets import AbstractTarget
@@ -153,7 +153,10 @@ class Laplace(AbstractStart):
             return None
         found = Moments(mean, scale=scale, factor=np.zeros((mean.size, 0)))
         if mode.covariance is not None:
-            x, factor = refined(mean, np.diag(1 / scale), log_density, hessians)
+            narrow = np.diag(1 / scale)
+            x, factor = refined(
+                mean, narrow, log_density, hessians, most_rounds=MANY_ROUNDS
+            )
             found = _with_precision(x, factor)
         else:
             wide = low_rank_moments(mean, density)

@@ -59,6 +59,10 @@ class PreciseTarget(AbstractWrapper):
         return self.target.model_warnings
 
     @property
+    def operations_of_call(self) -> int | None:
+        return self.target.operations_of_call
+
+    @property
     def particles_at_once(self) -> int | None:
         return self.target.particles_at_once
 

@@ -4,8 +4,13 @@ Steps by gradients and Hessians averaged over draws of the normal move its mean 
 covariance. The whole Hessian at draws is expensive; what its diagonal gains from the
 mode to the draws costs two products with a vector for each of them, and is exact where
 each parameter has a term of its own beside a fixed quadratic form, as in models with a
-Gaussian process or a random walk. Whichever gives the higher bound is taken.
+Gaussian process or a random walk. Whichever gives the higher bound is taken. Far from
+the best normal whole steps go too far; part of a step, to part of the new precision,
+then leads there in some rounds.
 """
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,11 +27,15 @@ from softcvi.targets._cost import cost_of
 _POINTS = 64
 # Elementary operations for Hessians at draws: some seconds on two cores.
 _BUDGET = 2e10
-_REFINEMENTS = 3
-# Nats by which the bound must rise for another round.
-_GAIN = 1e-2
 # First damping of a precision that is not positive definite, and factor of the next.
 _LEAST_DAMPING, _MORE = 1e-8, 4.0
+FEW_ROUNDS, MANY_ROUNDS = 3, 40
+# Nats by which the bound must rise for another round: of the first, and of more.
+_GAIN, _LARGE_GAIN = 1e-2, 0.3
+# Shares of the new precision, and of the step, where whole ones gain too little.
+_PARTS = ((0.5, 1.0), (0.5, 0.3), (0.2, 1.0), (0.2, 0.3))
+# Operations for many rounds.
+_BUDGET_OF_ROUNDS = 1e11
 
 
 def refined(
@@ -34,14 +43,18 @@ def refined(
     factor: Float[np.ndarray, "d d"],
     log_density: Evaluator,
     hessians: Hessians,
+    *,
+    most_rounds: int = FEW_ROUNDS,
 ) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, "d d"]]:
-    """Natural-gradient steps of a normal: averages over the same draws throughout.
+    """Natural-gradient steps of a normal: averages over the same draws at first.
 
     Args:
         x: The mode.
         factor: Cholesky factor of the precision there.
         log_density: Evaluates many points.
         hessians: Hessians of the density.
+        most_rounds: Most steps; a few are enough around a mode, where the normal is
+            nearly the best one.
 
     Returns:
         Mean, and Cholesky factor of the precision.
@@ -49,7 +62,10 @@ def refined(
     size, density = x.size, hessians.density
     per_hessian = 3 * hessians.num_products(size) * cost_of(density.program())
     # At least one: the way to the mode took several Hessians, too.
-    pairs = int(np.clip(_BUDGET / per_hessian / (2 * _REFINEMENTS), 1, 8))
+    pairs = int(np.clip(_BUDGET / per_hessian / (2 * FEW_ROUNDS), 1, 8))
+    rounds = int(_BUDGET_OF_ROUNDS / (2 * pairs * per_hessian))
+    rounds = min(max(rounds, FEW_ROUNDS), most_rounds)
+    parts = _PARTS if rounds > FEW_ROUNDS else ()
     rng = np.random.default_rng(0)
     noise, check = (_antithetic(rng, size) for _ in range(2))
     signs = rng.choice([-1.0, 1.0], size=noise.shape)
@@ -61,31 +77,50 @@ def refined(
         return np.mean(values) - np.sum(np.log(np.diagonal(factor)))
 
     best = lower_bound(x, factor)
-    for _ in range(_REFINEMENTS):
+    for number in range(rounds):
         draws = _draws(x, factor, noise)
         gradients = _gradients(jnp.asarray(draws, density.dtype), density)
         gradient = np.mean(np.asarray(gradients, np.float64), axis=0)
-        factors = [factor]
+        tried = [(factor, 1.0)]
         change = _diagonal_change(draws, mode, signs, density)
         if np.all(np.isfinite(change)):
-            factors.append(precision_factor(at_mode + np.diag(change)))
+            tried.append((precision_factor(at_mode + np.diag(change)), 1.0))
         some = np.concatenate([draws[:pairs], draws[len(draws) // 2 :][:pairs]])
-        average = sum(hessians.at(draw)[0] for draw in some) / len(some)
-        if np.all(np.isfinite(average)):
-            factors.append(precision_factor(-average))
-        steps = [scipy.linalg.cho_solve((f, True), gradient) for f in factors]
-        bounds = [
-            lower_bound(x + step, f) if np.all(np.isfinite(step)) else -np.inf
-            for step, f in zip(steps, factors, strict=True)
-        ]
-        chosen = int(np.argmax(bounds))
-        gain = bounds[chosen] - best
+        average = -sum(hessians.at(draw)[0] for draw in some) / len(some)
+        is_known = np.all(np.isfinite(average))
+        if is_known:
+            tried.append((precision_factor(average), 1.0))
+        found = [_stepped(x, gradient, *each, lower_bound) for each in tried]
+        if is_known and max(each.bound for each in found) - best < _LARGE_GAIN:
+            own = factor @ factor.T
+            for share, part in parts:
+                mixed = precision_factor((1 - share) * own + share * average)
+                found.append(_stepped(x, gradient, mixed, part, lower_bound))
+        chosen = max(found, key=lambda each: each.bound)
+        gain = chosen.bound - best
         if not gain > 0:
             break
-        x, factor, best = x + steps[chosen], factors[chosen], bounds[chosen]
-        if gain < _GAIN:
+        x, factor, best = chosen.x, chosen.factor, chosen.bound
+        if gain < (_GAIN if number + 1 < FEW_ROUNDS else _LARGE_GAIN):
             break
+        if number + 1 >= FEW_ROUNDS:
+            # Many rounds with the same draws would fit these.
+            noise = _antithetic(rng, size)
     return x, factor
+
+
+class _Stepped(NamedTuple):
+    bound: float
+    x: Float[np.ndarray, " d"]
+    factor: Float[np.ndarray, "d d"]
+
+
+def _stepped(x, gradient, factor, part: float, lower_bound: Callable) -> _Stepped:
+    """A normal with another precision, after part of its step."""
+    step = part * scipy.linalg.cho_solve((factor, True), gradient)
+    is_usable = np.all(np.isfinite(step))
+    bound = lower_bound(x + step, factor) if is_usable else -np.inf
+    return _Stepped(bound, x + step, factor)
 
 
 def _antithetic(rng: np.random.Generator, size: int) -> Float[np.ndarray, "n d"]:

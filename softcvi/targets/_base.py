@@ -135,6 +135,11 @@ class AbstractTarget(eqx.Module):
         return {}
 
     @property
+    def operations_of_call(self) -> int | None:
+        """What a log density outside of JAX takes, counted; None if that is unknown."""
+        return None
+
+    @property
     def particles_at_once(self) -> int | None:
         """How many log densities fit into memory at a time; None for any number."""
         return None

@@ -15,7 +15,10 @@ from softcvi.targets._base import AbstractTarget
 _OVERHEAD = 10
 # A call of the host, as all densities of Stan are: a tenth of a millisecond, at the
 # rate of what a processor does one after the other.
-_CALLBACK = 100_000
+CALLBACK = 100_000
+# Operations of JAX on many points at once that take as long as one of the host, which
+# is called for one point after the other.
+_SLOWER = 10
 # Above these, code that was compiled without effort may take longer than that saves:
 # models of the zoo with 3,400 to 8,900 operations took 8 % less to 31 % more CPU time.
 _NEXT_TO_NOTHING = 2_000
@@ -26,7 +29,13 @@ _OF_MATRICES = ("cholesky", "lu", "eigh", "triangular_solve")
 
 @full_precision  # as in all programs, in which the density has been traced
 def affordable(
-    target: AbstractTarget, budget: float, *, fewest: int, most: int, each: float = 1.0
+    target: AbstractTarget,
+    budget: float,
+    *,
+    fewest: int,
+    most: int,
+    each: float = 1.0,
+    call: int = CALLBACK,
 ) -> int:
     """How many evaluations of a log density a budget of operations allows.
 
@@ -36,6 +45,7 @@ def affordable(
         fewest: At least so many, whatever they cost.
         most: At most so many, however little they cost.
         each: Evaluations that one of what is counted takes.
+        call: What a call of the host costs.
 
     Example:
         >>> import jax.numpy as jnp, softcvi
@@ -43,7 +53,7 @@ def affordable(
         >>> affordable(target, 1e9, fewest=10, most=1000)
         1000
     """
-    cost = cost_of(jax.make_jaxpr(target.log_density)(target.like))
+    cost = cost_of(jax.make_jaxpr(target.log_density)(target.like), call)
     return max(fewest, int(min(most, budget / (each * cost))))
 
 
@@ -105,23 +115,6 @@ def _rows(jaxpr: Any) -> int:
     return max([*own, *inner], default=0)
 
 
-def calls_the_host(target: AbstractTarget) -> bool:
-    """Whether a log density, or a part of it, is computed outside of JAX.
-
-    Args:
-        target: The target.
-    """
-    return _calls(jax.make_jaxpr(target.log_density)(target.like).jaxpr)
-
-
-def _calls(jaxpr: Any) -> bool:
-    return any(
-        _is_call(equation)
-        or any(_calls(inner) for inner, _ in inner_programs(equation))
-        for equation in jaxpr.eqns
-    )
-
-
 def _is_call(equation: Any) -> bool:
     return "callback" in equation.primitive.name
 
@@ -144,38 +137,52 @@ def _as_program(parameter: Any) -> tuple[Any, Any] | None:
     return (parameter, ()) if isinstance(parameter, core.Jaxpr) else None
 
 
-def cost_of(program: core.ClosedJaxpr) -> int:
+def call_in_batches(target: AbstractTarget) -> int:
+    """What a call of the host costs beside what JAX computes for many points at once.
+
+    By the target's own count where it has one, and never more than the price of any
+    call. Counted, not timed, as all budgets are.
+
+    Args:
+        target: The target.
+    """
+    known = target.operations_of_call
+    return _SLOWER * (CALLBACK if known is None else min(known, CALLBACK))
+
+
+def cost_of(program: core.ClosedJaxpr, call: int = CALLBACK) -> int:
     """Elementary operations of one run, by the sizes of all results in a program.
 
     Loops count by their length where it is known, and once where it is not.
 
     Args:
         program: A program from ``jax.make_jaxpr``.
+        call: What a call of the host costs.
 
     Example:
         >>> import jax, jax.numpy as jnp
         >>> cost_of(jax.make_jaxpr(lambda x: jnp.sin(x) + 1.0)(jnp.zeros(100)))
         220
     """
-    return _cost(program.jaxpr)
+    return _cost(program.jaxpr, call)
 
 
-def _cost(jaxpr: Any) -> int:
-    return sum(_cost_of_equation(equation) for equation in jaxpr.eqns)
+def _cost(jaxpr: Any, call: int) -> int:
+    return sum(_cost_of_equation(equation, call) for equation in jaxpr.eqns)
 
 
-def _cost_of_equation(equation: Any) -> int:
+def _cost_of_equation(equation: Any, call: int) -> int:
     if _is_call(equation):
-        return _CALLBACK
+        return call
     inner = 0
     for parameter in equation.params.values():
         if isinstance(parameter, core.ClosedJaxpr):
-            inner += _cost(parameter.jaxpr)
+            inner += _cost(parameter.jaxpr, call)
         elif isinstance(parameter, core.Jaxpr):
-            inner += _cost(parameter)
+            inner += _cost(parameter, call)
         elif isinstance(parameter, tuple):
             branches = [p for p in parameter if isinstance(p, core.ClosedJaxpr)]
-            inner += max((_cost(branch.jaxpr) for branch in branches), default=0)
+            inner += max((_cost(b.jaxpr, call) for b in branches), default=0)
     if inner:
         return inner * equation.params.get("length", 1)
     sizes = [math.prod(v.aval.shape) for v in equation.outvars]

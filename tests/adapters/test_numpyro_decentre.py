@@ -32,6 +32,7 @@ def every_family():
         numpyro.sample("masked", dist.Normal(jnp.zeros(2), scale))
     covariance = scale * jnp.array([[1.0, 0.3], [0.3, 2.0]])
     numpyro.sample("vector", dist.MultivariateNormal(jnp.ones(2), covariance))
+    numpyro.sample("walk", dist.GaussianRandomWalk(scale * jnp.array([1.0, 2.0]), 4))
     numpyro.sample("gamma", dist.Gamma(2.0, 1.0 / scale))
 
 
@@ -61,7 +62,7 @@ def test_maps_of_all_families_have_the_right_volume():
         names = set(target.space.decentred)
         assert names == {
             "normal", "log_normal", "half_cauchy", "laplace", "student", "masked",
-            "vector",
+            "vector", "walk",
         }  # fmt: skip
         u = target.initial_particle(jax.random.key(1))
         x, log_det = target.space.to_model_and_log_det(u)

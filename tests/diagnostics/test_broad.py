@@ -48,3 +48,21 @@ def test_a_much_smaller_deviation_counts_though_broad_draws_know_theirs_roughly(
 
     assert Kind.BROAD_DRAWS in kinds(0.63)
     assert Kind.BROAD_DRAWS not in kinds(0.8)
+
+
+def test_a_tail_beyond_the_reach_of_broad_draws_makes_no_answer_too_wide():
+    rng = np.random.default_rng(0)
+    # One in twenty lies on a long tail that the broad draws have not followed.
+    tail = np.where(rng.uniform(size=8000) < 0.05, rng.exponential(3.0, 8000), 0.0)
+    answer = (rng.normal(size=8000) - tail)[:, None]
+    broad = BroadMoments.of(np.clip(rng.normal(size=(600, 1)), -2.5, None))
+    assert broad.compared(BroadMoments.of(answer)).spread > 1.25
+    check = broad.compared(BroadMoments.of(answer, beside=broad))
+    assert check.spread < 1.1
+    # Too much of the mass in a place that is there, or none of it, still count.
+    draws, weights = weighted_draws(rng)
+    two = BroadMoments.of(draws, weights)
+    half = BroadMoments.of(draws, np.where(weights < 1, 9.0, 1.0), beside=two)
+    assert two.compared(half).spread > 1.5
+    none = BroadMoments.of(rng.normal(size=(4000, 2)), beside=two)
+    assert two.compared(none).spread < 0.6

@@ -6,6 +6,7 @@ import numpy as np
 import softcvi
 from softcvi.starts import Moments
 from softcvi.starts._double import as_density
+from softcvi.starts._refine import FEW_ROUNDS, MANY_ROUNDS, refined
 from softcvi.starts._tempered import Evaluator
 from softcvi.starts._variational import bound_of, independent_normal
 
@@ -44,6 +45,41 @@ def test_the_bound_finds_the_scale_of_groups_and_a_mode_does_not() -> None:
         assert (
             bound_of(found, log_density).elbo > bound_of(beyond, log_density).elbo + 10
         )
+
+
+def test_damped_steps_lead_from_independent_parameters_to_the_best_normal() -> None:
+    """A level that all members share, a scale, and a slope that goes with the level."""
+    size, x = 30, np.linspace(3.0, 4.0, 30)
+    steps = np.random.default_rng(1).normal(size=(2, size))
+    y = 2.0 - x + 0.3 * np.cumsum(steps[0]) + 0.2 * steps[1]
+
+    def log_prob(t):
+        walk = t["level"] + jnp.exp(t["log_scale"]) * jnp.cumsum(t["z"])
+        away = (y - walk - t["slope"] * x) / jnp.exp(t["log_noise"])
+        return (
+            -0.5 * jnp.sum(away**2)
+            - size * t["log_noise"]
+            - 0.5 * jnp.sum(t["z"] ** 2)
+            - 0.5 * (t["log_scale"] ** 2 + t["log_noise"] ** 2)
+            - 0.5 * (t["level"] ** 2 + t["slope"] ** 2) / 100
+        )
+
+    names = ("level", "log_noise", "log_scale", "slope")
+    like = {**{name: jnp.zeros(()) for name in names}, "z": jnp.zeros(size)}
+    density = as_density(softcvi.DensityTarget(log_prob, like))
+    with density.context():
+        log_density = Evaluator(density, 64)
+        mean, scale = independent_normal(np.zeros(size + 4), density)
+        bounds = []
+        for rounds in (FEW_ROUNDS, MANY_ROUNDS):
+            narrow = np.diag(1 / scale)
+            x_, factor = refined(mean, narrow, log_density, density, most_rounds=rounds)
+            inverse = np.linalg.inv(factor)
+            found = Moments(x_, inverse.T @ inverse)
+            bounds.append(bound_of(found, log_density))
+    few, many = bounds
+    assert many.elbo > few.elbo + 1
+    assert many.variance < 0.1 * len(mean)
 
 
 def test_the_bound_of_a_normal_is_its_log_evidence() -> None:

@@ -96,6 +96,12 @@ def prior_of(fn: Any) -> tuple[Prior, list] | None:
         # members needs one factor per member.
         factor = jnp.broadcast_to(fn.scale_tril, (*shape, shape[-1]))
         return Prior(fn.loc, factor, is_matrix=True), outer
+    if isinstance(fn, dist.GaussianRandomWalk):
+        # A walk by its steps, whose width does not change with the scale.
+        sums = jnp.tril(jnp.ones((shape[-1], shape[-1])))
+        factor = jnp.asarray(fn.scale)[..., None, None] * sums
+        factor = jnp.broadcast_to(factor, (*shape, shape[-1]))
+        return Prior(jnp.zeros(shape), factor, is_matrix=True), outer
     return None
 
 
@@ -138,7 +144,7 @@ def _standard_log_prob(fn: Any, u: Array) -> Array | None:
         return type(fn)(1.0).log_prob(jnp.exp(u)) + u
     if isinstance(fn, dist.StudentT):
         return dist.StudentT(fn.df).log_prob(u)
-    if isinstance(fn, dist.MultivariateNormal):
+    if isinstance(fn, dist.MultivariateNormal | dist.GaussianRandomWalk):
         return dist.Normal().log_prob(u)
     return type(fn)().log_prob(u) if isinstance(fn, _moved_and_scaled()) else None
 

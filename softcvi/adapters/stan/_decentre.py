@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.linalg
 from jaxtyping import Array, Float, Scalar
 
 from softcvi.adapters._recentre import Prior
@@ -50,6 +51,51 @@ class Affine:
         slopes = jnp.asarray(self.slopes, u.dtype)
         return slopes @ features + jnp.asarray(self.offsets, u.dtype)
 
+    def plus(self, positions: np.ndarray, slopes: np.ndarray) -> "Affine":
+        """The numbers with what they change by with more coordinates.
+
+        Args:
+            positions: Where these are.
+            slopes: For each number, its change with each of them.
+        """
+        before = np.reshape(self.slopes, (len(self.offsets), len(self.positions)))
+        return Affine(
+            (*self.positions, *positions.tolist()),
+            tuple(map(tuple, np.hstack([before, slopes]).tolist())),
+            self.offsets,
+        )
+
+
+# Compared by identity: two large arrays need not be.
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """Members whose locations hold earlier members, as those of a random walk.
+
+    Attributes:
+        steps: From members to their distances from the part of their locations that is
+            made of members: lower triangular, with ones on the diagonal.
+        sums: The inverse.
+
+    Example:
+        >>> walk = Walk.of(np.array([[0.0, 0.0], [1.0, 0.0]]))
+        >>> walk.steps.tolist(), walk.sums.tolist()
+        ([[1.0, 0.0], [-1.0, 1.0]], [[1.0, 0.0], [1.0, 1.0]])
+    """
+
+    steps: np.ndarray
+    sums: np.ndarray
+
+    @classmethod
+    def of(cls, own: np.ndarray) -> "Walk":
+        """From the change of each location with each member that comes before.
+
+        Args:
+            own: A strictly lower triangular matrix.
+        """
+        steps = np.eye(len(own)) - own
+        sums = scipy.linalg.solve_triangular(steps, np.eye(len(own)), lower=True)
+        return cls(steps, sums)
+
 
 @dataclass(frozen=True)
 class Standardised:
@@ -60,6 +106,8 @@ class Standardised:
         positions: Where it is.
         location: Its location: one for all, or one for each.
         log_scale: Logarithm of its scale, likewise.
+        walk: How its members depend on each other, if they do; the location is then
+            the part of it that does not.
 
     Example:
         >>> first, second = (Affine((i,), ((1.0,),), (0.0,)) for i in (0, 1))
@@ -73,6 +121,7 @@ class Standardised:
     positions: tuple[int, ...]
     location: Affine
     log_scale: Affine
+    walk: Walk | None = None
 
     def forward(
         self, u: Float[Array, " d"], data: Informed | None = None
@@ -80,7 +129,10 @@ class Standardised:
         """Stan's unconstrained vector from a standardised one, with log Jacobian."""
         at = np.array(self.positions)
         location, scale = self._given(u, data)
-        return u.at[at].set(location + scale * u[at]), jnp.sum(jnp.log(scale))
+        x = location + scale * u[at]
+        if self.walk is not None:
+            x = jnp.asarray(self.walk.sums, u.dtype) @ x
+        return u.at[at].set(x), jnp.sum(jnp.log(scale))
 
     def inverse(
         self, x: Float[Array, " d"], data: Informed | None = None
@@ -88,11 +140,17 @@ class Standardised:
         """The standardised vector from Stan's own, with log Jacobian."""
         at = np.array(self.positions)
         location, scale = self._given(x, data)
-        return x.at[at].set((x[at] - location) / scale), -jnp.sum(jnp.log(scale))
+        own = x[at]
+        if self.walk is not None:
+            own = jnp.asarray(self.walk.steps, x.dtype) @ own
+        return x.at[at].set((own - location) / scale), -jnp.sum(jnp.log(scale))
 
     def prior(self, x: Float[Array, " d"]) -> Prior:
         """Location and scale, given Stan's unconstrained vector."""
-        return Prior(self.location(x), jnp.exp(self.log_scale(x)))
+        location, scale = self.location(x), jnp.exp(self.log_scale(x))
+        # Data about one member of a walk are about those near it, too: the walk is
+        # standardised as a whole or not at all, as vectors with a covariance are.
+        return Prior(location, scale, is_matrix=self.walk is not None)
 
     def _given(self, vector: Array, data: Informed | None) -> tuple[Array, Array]:
         location, scale, _ = self.prior(vector)

@@ -10,6 +10,7 @@ import numpy as np
 _SYMBOLS = ((" .* ", " % "), (" ./ ", " // "), ("^", "**"))
 _FUNCTIONS: dict[str, Callable] = {
     "exp": np.exp,
+    "head": lambda x, n: x[: int(n)],
     "inv": np.reciprocal,
     "inv_sqrt": lambda x: 1 / np.sqrt(x),
     "log": np.log,
@@ -17,6 +18,8 @@ _FUNCTIONS: dict[str, Callable] = {
     "rep_vector": lambda x, n: np.full(int(n), x),
     "sqrt": np.sqrt,
     "square": np.square,
+    "sum": lambda x: np.sum(x, axis=0),
+    "tail": lambda x, n: x[len(x) - int(n) :],
     "to_vector": np.asarray,
 }
 
@@ -65,8 +68,28 @@ class Expression:
         Raises:
             UnknownExpressionError: If a variable or a function is not known.
         """
+        return self._value(_Evaluator(names))
+
+    def over_points(self, names: Any) -> np.ndarray:
+        """The values at many points at once.
+
+        Args:
+            names: Values of the variables, with points along the last axis; numbers
+                that are the same at all points may be without it.
+
+        Raises:
+            UnknownExpressionError: As above, and for products of matrices.
+
+        Example:
+            >>> points = {"x": np.array([[1.0, 2.0], [3.0, 4.0]]), "t": 2}
+            >>> Expression("2 * x[t - 1] + x[t]").over_points(points).tolist()
+            [5.0, 8.0]
+        """
+        return self._value(_OverPoints(names))
+
+    def _value(self, evaluator: "_Evaluator") -> np.ndarray:
         try:
-            return np.asarray(_Evaluator(names).visit(self.tree), np.float64)
+            return np.asarray(evaluator.visit(self.tree), np.float64)
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise UnknownExpressionError(str(error)) from error
 
@@ -102,7 +125,38 @@ class _Evaluator(ast.NodeVisitor):
     def visit_Subscript(self, node: ast.Subscript) -> Any:
         index = self.visit(node.slice)
         index = index if isinstance(index, tuple) else (index,)
-        return self.visit(node.value)[tuple(np.asarray(i, int) - 1 for i in index)]
+        return self.visit(node.value)[tuple(map(self.from_one, index))]
+
+    def visit_Slice(self, node: ast.Slice) -> Any:
+        ends = (node.lower, node.upper)
+        return slice(*(None if end is None else int(self.visit(end)) for end in ends))
+
+    def from_one(self, index: Any) -> Any:
+        """Python's index, which counts from zero, from Stan's."""
+        if not isinstance(index, slice):
+            return np.asarray(index, int) - 1
+        start = 0 if index.start is None else index.start - 1
+        # Stan has no index from the end, and what is empty there is so here.
+        if min(start, start if index.stop is None else index.stop) < 0:
+            raise IndexError(index)
+        return slice(start, index.stop)
+
+
+class _OverPoints(_Evaluator):
+    """The same where the last axis of all arrays stands for points."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        left, right = self.visit(node.left), self.visit(node.right)
+        if not isinstance(node.op, ast.Mult):
+            return _BINARY[type(node.op)](left, right)
+        if np.ndim(left) > 1 and np.ndim(right) > 1:
+            raise UnknownExpressionError("a product of matrices")
+        return np.multiply(left, right)
+
+    def from_one(self, index: Any) -> Any:
+        if not isinstance(index, slice) and np.ndim(index):
+            index = np.asarray(index)[..., 0]  # an index is the same at all points
+        return super().from_one(index)
 
 
 def _product(left: Any, right: Any) -> Any:

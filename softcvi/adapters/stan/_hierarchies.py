@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass
 
+from softcvi.adapters.stan._members import Members, loops_around
+
 _STATEMENT = re.compile(
     r"(?P<name>\w+)(?:\[(?P<index>[^\]~;]*)\])?\s*~\s*(?P<family>\w+)\(|"
     r"target \+=\s*(?P<lpdf>\w+)_lu?pdf\("
@@ -25,6 +27,7 @@ class Hierarchy:
         scale: Its scale.
         is_positive: Whether these are those of its logarithm.
         is_looped: Whether each of its members has a statement of its own.
+        members: The statement as it stands, where it is about members.
 
     Example:
         >>> Hierarchy("theta", "mu", "tau").scale
@@ -36,6 +39,7 @@ class Hierarchy:
     scale: str
     is_positive: bool = False
     is_looped: bool = False
+    members: Members | None = None
 
 
 def hierarchies(program: str) -> tuple[Hierarchy, ...]:
@@ -62,14 +66,26 @@ def hierarchies(program: str) -> tuple[Hierarchy, ...]:
         index = match["index"] or match["at"]
         if name not in parameters or family not in (*_REAL, *_POSITIVE):
             continue
-        arguments = _arguments(model[1], match.end())
+        arguments = _arguments(model[1], match.end())[-2:]
+        # One member, such as the first of a walk, says less than others do.
+        is_one = index is not None and index.isdigit() and name in found
+        if len(arguments) < 2 or is_one:
+            continue
+        location, scale = arguments
+        members = None
         if index is not None:
+            loops = loops_around(model[1][: match.start()])
+            members = Members(index, location, scale, loops)
             # Of a loop, the statement for all members at once.
-            arguments = [a.replace(f"[{index}]", "") for a in arguments]
-        if len(arguments) >= 2:
-            location, scale = arguments[-2:]
-            kind = {"is_positive": family in _POSITIVE, "is_looped": index is not None}
-            found[name] = Hierarchy(name, location, scale, **kind)
+            location, scale = (a.replace(f"[{index}]", "") for a in arguments)
+        found[name] = Hierarchy(
+            name,
+            location,
+            scale,
+            is_positive=family in _POSITIVE,
+            is_looped=index is not None,
+            members=members,
+        )
     return tuple(found.values())
 
 

@@ -14,6 +14,16 @@ from softcvi.adapters.stan._program import AbstractProgram, Rows, as_rejected
 _MESSAGE_SIZE = 8_192
 # Starting a thread takes some 20 microseconds; below this a batch is not worth it.
 _WORTH_THREADS = 5e-4
+# Nanoseconds, of programs with 4 to 1,000 parameters: of a call, of a node of the tape,
+# of one without a derivative of its own, of a call by a solver, and of a number in the
+# data, which may leave no node. Matrices are many of the second, and what is done with
+# them takes more than their number.
+_CALL, _NODE, _NUMBER, _SOLVER, _DATUM = 2_000, 20, 10, 500, 20
+_MATRICES = 0.25
+# A gradient takes about as long as so many values.
+_GRADIENT = 3
+# Points at which the nodes are counted.
+_COUNTED = 8
 
 
 class Library(AbstractProgram):
@@ -41,6 +51,8 @@ class Library(AbstractProgram):
         self._lock = threading.Lock()
         self._seconds_per_row = 0.0
         self._threads = _usable_cores()
+        # In JSON a comma stands between two numbers.
+        self.operations = self._counted(data.count(","))
 
     def __del__(self):
         if vars(self).get("_handle"):
@@ -89,6 +101,20 @@ class Library(AbstractProgram):
         )
         return out
 
+    def _counted(self, size_of_data: int) -> int | None:
+        """Operations of a log density, the most at a few points that Stan accepts."""
+        rows = np.random.default_rng(0).uniform(-1, 1, (_COUNTED, self.size))
+        found = []
+        for row in rows:
+            counts = np.zeros(3)
+            row = np.ascontiguousarray(row)
+            if not self._lib.softcvi_work(
+                self._handle, _pointer(row), _pointer(counts)
+            ):
+                nodes, numbers, calls = counts.tolist()
+                found.append(_operations(nodes, numbers, calls, size_of_data))
+        return max(found, default=None)
+
     def _evaluate(self, rows: Rows, values, gradients) -> None:
         began = time.perf_counter()
         threads = self._num_threads(len(rows))
@@ -117,6 +143,18 @@ class Library(AbstractProgram):
                 f"rows: shape (n, {self.size}) needed; got {np.shape(rows)}."
             )
         return rows
+
+
+def _operations(nodes: float, numbers: float, calls: float, data: int) -> int:
+    """What a value takes, from what a gradient leaves on the tape.
+
+    Example:
+        >>> _operations(64, 25, 0, 120)
+        1987
+    """
+    gradient = _CALL + _NODE * nodes + _NUMBER * numbers + _SOLVER * calls
+    gradient += _DATUM * data
+    return int((gradient + _MATRICES * numbers**1.5) / _GRADIENT)
 
 
 def _usable_cores() -> int:
@@ -149,6 +187,7 @@ def _declared(lib: ctypes.CDLL) -> ctypes.CDLL:
             ctypes.c_int64,
             [handle, size, double, double, double, size],
         ),
+        "softcvi_work": (ctypes.c_int, [handle, double, double]),
         "softcvi_constrain": (
             ctypes.c_int64,
             [handle, size, double, seeds, double, size, size],

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from softcvi.adapters.stan._decentre import Affine, Standardised
+from softcvi.adapters.stan._decentre import Affine, Standardised, Walk
 from softcvi.adapters.stan._expression import Expression, UnknownExpressionError
 from softcvi.adapters.stan._hierarchies import Hierarchy
+from softcvi.adapters.stan._members import Members, evaluated, in_order
 from softcvi.adapters.stan._program import AbstractProgram, Layout
 
 # Scalars that a location or a scale may depend on.
@@ -70,6 +71,10 @@ class _Probe:
         own = self._upper(each.name) if each.is_positive else self._is_free(each.name)
         if own != np.inf:
             return None
+        if each.members is not None:
+            found = self._of_members(each, each.members)
+            if found is not None:
+                return found
         try:
             location = self._affine(each, each.location, is_log=False)
             log_scale = self._affine(each, each.scale, is_log=True)
@@ -79,16 +84,67 @@ class _Probe:
             return None
         return Standardised(each.name, self.where[each.name], location, log_scale)
 
+    def _of_members(self, each: Hierarchy, members: Members) -> Standardised | None:
+        """A hierarchy or a random walk of the members that a statement is about."""
+        positions = np.array(self.where[each.name])
+        own = self.values[each.name]
+        which = np.arange(positions.size).reshape(own.shape[1:])
+        values = {name: np.moveaxis(v, 0, -1) for name, v in self.values.items()}
+        # Each own scalar a little further, one after the other, where all else stays.
+        here = {name: value[..., :1] for name, value in values.items()}
+        moved = self.points[0, positions] + np.eye(positions.size + 1)[:, 1:]
+        moved = np.exp(moved) if each.is_positive else moved
+        here[each.name] = np.moveaxis(moved.reshape(-1, *own.shape[1:]), 0, -1)
+        try:
+            found = evaluated(members, which, values, self.data)
+            changes = evaluated(members, which, here, self.data).location
+            names = frozenset().union(
+                *(Expression(t).names for t in (members.location, members.scale))
+            )
+        except UnknownExpressionError:
+            return None
+        if len(np.unique(found.at)) < len(found.at):
+            return None
+        shape = (len(found.at), 1 + positions.size)
+        changes = np.broadcast_to(changes, shape)
+        slopes = changes[:, 1:] - changes[:, :1]
+        slopes[np.abs(slopes) < 1e-8] = 0.0
+        order = in_order(slopes[:, found.at])
+        if order is None:
+            return None
+        at, slopes = found.at[order], slopes[order]
+        rest = found.location[order] - slopes @ self.points[:, positions].T
+        names = names - {each.name}
+        scale = np.broadcast_to(found.scale[order], rest.shape)
+        location = self._fitted(rest.T, names, is_log=False)
+        log_scale = self._fitted(scale.T, names, is_log=True)
+        if location is None or log_scale is None or not np.any(log_scale.slopes):
+            return None
+        # Members without a statement, such as the first, are parents of the others.
+        others = np.setdiff1d(np.flatnonzero(np.any(slopes, axis=0)), at)
+        location = location.plus(positions[others], slopes[:, others])
+        walk = Walk.of(slopes[:, at]) if np.any(slopes[:, at]) else None
+        places = tuple(positions[at].tolist())
+        return Standardised(each.name, places, location, log_scale, walk)
+
     def _affine(self, each: Hierarchy, text: str, *, is_log: bool) -> Affine | None:
         """How an expression, or its logarithm, depends on parameters; None if else."""
         expression = Expression(text)
         if each.name in expression.names:
             return None
         values = self._over_members(each, expression)
-        if values is None or (is_log and not np.all(values > 0)):
+        if values is None:
+            return None
+        return self._fitted(values, expression.names, is_log=is_log)
+
+    def _fitted(
+        self, values: np.ndarray, names: frozenset[str], *, is_log: bool
+    ) -> Affine | None:
+        """Numbers at all points, one column for each, as affine in parameters."""
+        if is_log and not np.all(values > 0):
             return None
         values = np.log(values) if is_log else values
-        positions, uppers = self._candidates(expression.names, is_log)
+        positions, uppers = self._candidates(names, is_log)
         features = self.points[:, positions]
         if is_log:
             bounded = np.log(np.where(np.isfinite(uppers), uppers, 1.0))

@@ -23,6 +23,7 @@ class AbstractProgram(ABC):
             for parameters, transformed parameters and generated quantities.
         rejections: Points evaluated so far at which Stan refused to give a density.
         last_rejection: What Stan said at the last of them.
+        operations: What a log density takes, counted and not timed; None if unknown.
 
     Example:
         >>> import numpy as np
@@ -50,6 +51,7 @@ class AbstractProgram(ABC):
     names: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
     rejections: int = 0
     last_rejection: str = ""
+    operations: int | None = None
 
     @abstractmethod
     def log_density(self, rows: Rows) -> np.ndarray:

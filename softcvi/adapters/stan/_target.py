@@ -174,6 +174,10 @@ class StanTarget(AbstractModelTarget):
         """Points so far at which the program gave no density, and counted as zero."""
         return self.program.rejections
 
+    @property
+    def operations_of_call(self) -> int | None:
+        return self.program.operations
+
     def log_density(self, particle: dict, data: Any = None) -> Scalar:
         x, log_det = self.space.to_model_and_log_det(particle)
         return self.value(x[UNCONSTRAINED]) + log_det
@@ -200,7 +204,8 @@ class StanTarget(AbstractModelTarget):
             for part in (mean, spread)
         )
         space = space_by_data(priors, *found, relative=self._relative(draws))
-        return self.in_space(space) if space.informed else None
+        is_new = bool(space.informed) or space.decentred != self.space.decentred
+        return self.in_space(space) if is_new else None
 
     def _relative(self, draws: dict[str, Array] | None) -> frozenset[str]:
         """Standardised parameters that go with their locations over some draws."""
@@ -210,7 +215,8 @@ class StanTarget(AbstractModelTarget):
         return frozenset(
             each.name
             for each in self.space.standardised
-            if goes_with(x[:, list(each.positions)], jax.vmap(each.location)(x))
+            if each.walk is None
+            and goes_with(x[:, list(each.positions)], jax.vmap(each.location)(x))
         )
 
     def in_space(self, space: AbstractSpace) -> "StanTarget":

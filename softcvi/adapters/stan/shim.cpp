@@ -270,6 +270,32 @@ SOFTCVI_EXPORT int64_t softcvi_log_density(void* handle, size_t rows, const doub
   });
 }
 
+// How much a log density with its gradient takes, counted and not timed: nodes of the
+// tape with a derivative of their own, those without, and calls by solvers. Returns
+// whether the point was refused.
+SOFTCVI_EXPORT int softcvi_work(void* handle, const double* x, double* counts) {
+  auto& program = *static_cast<softcvi::Program*>(handle);
+  const size_t size = program.model->num_params_r();
+  stan::math::ChainableStack tape;
+  softcvi::begin_counting(program);
+  int refused = 1;
+  try {
+    stan::math::nested_rev_autodiff nested;
+    Eigen::Matrix<softcvi::var, -1, 1> row(size);
+    for (size_t i = 0; i < size; ++i)
+      row[i] = x[i];
+    const double value = program.model->log_prob_jacobian(row, nullptr).val();
+    const auto& nodes = *stan::math::ChainableStack::instance_;
+    counts[0] = nodes.var_stack_.size();
+    counts[1] = nodes.var_nochain_stack_.size();
+    counts[2] = softcvi::calls;
+    refused = std::isfinite(value) ? 0 : 1;
+  } catch (...) {
+  }
+  softcvi::end_counting(program, std::numeric_limits<double>::quiet_NaN());
+  return refused;
+}
+
 SOFTCVI_EXPORT int64_t softcvi_constrain(void* handle, size_t rows, const double* x,
                                          const uint64_t* seeds, double* out,
                                          size_t width, size_t threads) {

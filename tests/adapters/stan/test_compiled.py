@@ -11,6 +11,7 @@ import pytest
 import softcvi
 from softcvi.adapters import from_pystan, from_stan
 from softcvi.adapters.stan import Httpstan, _build
+from softcvi.targets._cost import CALLBACK
 from tests.adapters.stan.programs import EVERYTHING, needs_compiler
 
 pytestmark = pytest.mark.slow  # C++
@@ -41,6 +42,15 @@ def _log_density(u):
     return out - 0.5 * jnp.sum(
         (u[10:].reshape(3, 2) - jnp.arange(1.0, 4)[:, None]) ** 2
     )
+
+
+def test_operations_are_counted_and_grow_with_the_data(target):
+    again, larger = (
+        from_stan(EVERYTHING, {"N": n, "y": [0.5] * n}).operations_of_call
+        for n in (3, 3000)
+    )
+    assert 0 < again == target.operations_of_call < CALLBACK
+    assert larger > 5 * again
 
 
 @pytest.mark.usefixtures("doubles")

@@ -223,6 +223,49 @@ def test_levels_are_standardised_from_the_top():
 
 
 @pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        (
+            "for (i in 2 : n) {\n    x[i] ~ normal(x[i - 1], t);\n  }",
+            [0.1, 0.1 + T * 0.2, 0.1 + T * 0.5],
+        ),
+        (
+            "x[2 : n] ~ student_t(3, m + x[1 : n - 1], t * u[2 : n]);",
+            [0.1, 0.6 + 2 * T * 0.2, 1.1 + 2 * T * 0.2 + 4 * T * 0.3],
+        ),
+        (
+            "for (i in 3 : n) {\n    x[i] ~ normal(-sum(x[i - 2 : i - 1]), t);\n  }",
+            [0.1, 0.2, -0.3 + T * 0.3],
+        ),
+        (
+            "target += normal_lpdf(x[ : 2] | x[2 : ], t);",  # the last is the first
+            [0.3 + T * 0.3, 0.3 + T * 0.2, 0.3],
+        ),
+        ("x[1] ~ normal(m, t);\n  x[2 : 3] ~ normal(0, s);", [0.1, S * 0.2, S * 0.3]),
+        ("x[2 : 3] ~ normal(0, s);\n  x[1] ~ normal(m, t);", [0.1, S * 0.2, S * 0.3]),
+    ],
+)
+def test_random_walks_are_standardised_by_their_steps(statement, expected):
+    with jax.enable_x64(True):
+        (found,) = _levels(statement)
+        x, log_det = found.forward(jnp.asarray(U))
+        np.testing.assert_allclose(x[3:6], expected)
+        jacobian = jax.jacobian(lambda u: found.forward(u)[0])(jnp.asarray(U))
+        np.testing.assert_allclose(log_det, np.linalg.slogdet(jacobian)[1], atol=1e-12)
+        back, inverse = found.inverse(x)
+        np.testing.assert_allclose(back, U, atol=1e-12)
+        np.testing.assert_allclose(inverse, -log_det)
+
+
+def test_data_choose_between_a_walk_and_its_steps():
+    found = _levels("x[2 : n] ~ normal(x[1 : n - 1], t);")
+    target = StanTarget(Levels(), standardised=found)
+    mean, wide, narrow = ({"unconstrained": jnp.full(9, s)} for s in (0.5, 1.0, 0.1))
+    assert target.recentred(mean, wide) is None
+    assert target.recentred(mean, narrow).space.decentred == ()
+
+
+@pytest.mark.parametrize(
     "statement",
     [
         "x ~ normal(m, 2);",  # no scale to follow
@@ -235,7 +278,10 @@ def test_levels_are_standardised_from_the_top():
         "p ~ normal(m, t);",  # its logarithm is what is fitted
         "x ~ normal(f(m), t);",
         "x ~ normal(m', t);",
-        "for (i in 2 : n)\n    x[i] ~ normal(x[i - 1], t);",
+        "for (i in 2 : n) {\n    x[i] ~ normal(m * x[i - 1], t);\n  }",
+        "for (i in 1 : n) {\n    x[i] ~ normal(x[n + 1 - i], t);\n  }",  # no first one
+        "for (i in 1 : k) {\n    x[i] ~ normal(x[i + 1], t);\n  }",
+        "x[2 : n] ~ normal(x[1 : n], t);",
         "x ~ normal(u[{1, 2}], t);",
     ],
 )
