@@ -65,7 +65,7 @@ def examine(
     with on_one_core(target):
         if sample is None:
             sample = fresh_importance(key, posterior)
-        return _measured(key, posterior, target, sample)
+        return _measured(key, posterior, target, sample, num_bad_densities)
 
 
 def _measured(
@@ -73,6 +73,7 @@ def _measured(
     posterior: Posterior,
     target: AbstractTarget,
     sample: ImportanceSample,
+    num_bad_densities: int,
 ) -> Evidence:
     size = posterior.guide.structure.size
     weights = WeightEvidence.of(sample)

@@ -9,6 +9,7 @@ import softcvi
 from softcvi.starts import Laplace, _curvature
 from softcvi.starts._curvature import Hessians, curvature
 from softcvi.starts._double import as_density
+from softcvi.starts._refine import FEW_ROUNDS, MANY_ROUNDS
 
 
 def _walk(x):
@@ -75,8 +76,9 @@ def test_a_start_takes_few_products_of_a_chain_in_time(monkeypatch):
     report = Laplace().find(jax.random.key(0), target)
     assert report.modes[0].covariance is not None
     # By columns once; then a batch for each Hessian, of which there are at most 25 to
-    # the top and 16 in each of three rounds around it, both for a mode and without one.
-    assert sum(count) // 64 <= 5 + 25 + 2 * 3 * 16
+    # the top and 16 in each round around it, of which there are few for a mode and more
+    # without one. By columns each of these takes five batches.
+    assert sum(count) // 64 <= 5 + 25 + (FEW_ROUNDS + MANY_ROUNDS) * 16
 
 
 def test_a_cheap_hessian_allows_a_matrix_for_more_parameters():
