@@ -16,7 +16,7 @@ computes beyond rounding. ``SOFTCVI_PLAIN_COMPILE=1`` in the environment, or the
   which Python looks for garbage every 700. Eight schools, with all programs on disk,
   takes 15 % less CPU time of the thread that traces. jax 0.9.2.
 - ``products_on_one_core``: threads of products and factors wait by turning in circles.
-  Linear regression takes 5.1 s of CPU time instead of 5.5 to 6.9, varying slopes of the
+  Linear regression takes 5.1 s of CPU time instead of 5.5 to 6.6, varying slopes of the
   zoo 14 instead of 23 to 43, Hessians of a Gaussian process of 40 points 0.06 instead
   of 1.1, on two loaded cores. NumPy 2.4, jax 0.9.2.
 - ``rehearse``: programs that are needed soon are compiled on other threads while the
