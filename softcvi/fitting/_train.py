@@ -40,6 +40,7 @@ _USABLE_SHARE = 0.5
 # Draws to compare start and end by: of many fits, of a model that is called back, and
 # of one that takes more operations.
 _FEW_DRAWS = 500
+_FEWEST_DRAWS = 16
 _BUDGET = 3e10
 # A fit with fewer trained numbers (as of normals and t's) and fewer operations in all
 # log densities is compiled with little optimisation.
@@ -226,6 +227,10 @@ def _result(
     end = Posterior(*run.unpack(last.params))
     if status in ("finished", "stopped") and not outcome.abandoned:
         start = Posterior(*run.unpack(first.params))
+        if status == "stopped":
+            # A model that is slow must not take much longer after its time is over.
+            evaluations = outcome.steps * run.objective.num_evaluations
+            num_draws = min(num_draws, max(evaluations // 2, _FEWEST_DRAWS))
         try:
             end, note = _better(start, end, num_draws)
         except KeyboardInterrupt:

@@ -159,3 +159,30 @@ def test_ctrl_c_during_a_verdict_gives_back_what_was_fitted(target, monkeypatch)
     assert (result.status, result.steps) == ("interrupted", 60)
     assert "interrupted before its verdict" in result.message
     assert not result.verdict.trusted  # asked again, it is made
+
+
+class AtOnce(fitting.AbstractStoppingRule):
+    follows_clock = True
+
+    def reason(self, progress):
+        return "it is time"
+
+
+def test_little_is_evaluated_after_the_time_is_over():
+    """A slow model took a thousand more evaluations to compare start and end."""
+    calls = []
+
+    def counted(x):
+        calls.append(1)
+        return np.float32(-0.5 * np.sum(np.asarray(x) ** 2))
+
+    def log_prob(x):
+        kind = jax.ShapeDtypeStruct((), np.float32)
+        return jax.pure_callback(counted, kind, x, vmap_method="sequential")
+
+    target = softcvi.DensityTarget(log_prob, np.zeros(2, np.float32))
+    guide = softcvi.guides.mean_field(target)
+    options = {"steps": 1000, "start": None, "progress": False, "stopping": AtOnce()}
+    result = softcvi.fit(jax.random.key(0), target, guide, **options)
+    assert result.status == "stopped"
+    assert len(calls) <= 2 * result.steps * 8 + 100
