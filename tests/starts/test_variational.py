@@ -5,6 +5,7 @@ import numpy as np
 
 import softcvi
 from softcvi.starts import Moments
+from softcvi.starts._curvature import Hessians
 from softcvi.starts._double import as_density
 from softcvi.starts._refine import FEW_ROUNDS, MANY_ROUNDS, refined
 from softcvi.starts._tempered import Evaluator
@@ -72,8 +73,8 @@ def test_damped_steps_lead_from_independent_parameters_to_the_best_normal() -> N
         mean, scale = independent_normal(np.zeros(size + 4), density)
         bounds = []
         for rounds in (FEW_ROUNDS, MANY_ROUNDS):
-            narrow = np.diag(1 / scale)
-            x_, factor = refined(mean, narrow, log_density, density, most_rounds=rounds)
+            narrow, curved = np.diag(1 / scale), Hessians(density)
+            x_, factor = refined(mean, narrow, log_density, curved, most_rounds=rounds)
             inverse = np.linalg.inv(factor)
             found = Moments(x_, inverse.T @ inverse)
             bounds.append(bound_of(found, log_density))
