@@ -11,6 +11,7 @@ from jaxtyping import Array, PRNGKeyArray, PyTree, Scalar
 from softcvi._compile import traced_once
 from softcvi.targets._base import AbstractTarget, as_log_density
 from softcvi.targets._funnel import FunnelSpace, through_funnel
+from softcvi.targets._read_now import as_read_now
 from softcvi.targets._space import AbstractSpace, ModelSpace
 from softcvi.targets._structure import Structure, as_structure
 
@@ -69,7 +70,7 @@ class DensityTarget(AbstractTarget):
                 "log_prob: expected a function of one particle; got "
                 f"{type(log_prob).__name__}."
             )
-        self.log_prob = log_prob
+        self.log_prob = as_read_now(log_prob)
         self.structure = as_structure(like)
         self.space = ModelSpace() if space is None else space
         self.observed = observed

@@ -22,6 +22,7 @@ from softcvi.adapters.numpyro._space import make_space
 from softcvi.adapters.numpyro._target import NumPyroTarget
 from softcvi.fitting._cache import cache_by_default
 from softcvi.targets import AbstractSpace, ModelSpace, SpaceOfModel, Structure
+from softcvi.targets._read_now import as_read_now
 
 
 def from_numpyro(
@@ -76,7 +77,7 @@ def from_numpyro(
         raise TypeError(f"model: expected a NumPyro model; got {type(model).__name__}.")
     # Programs are compiled from here on, which the next process need not do again.
     cache_by_default()
-    call = ModelCall(model, args, kwargs)
+    call = ModelCall(as_read_now(model), args, kwargs)
     sites = find_sites(call)
     return _target(call, sites, space, decentre)
 
