@@ -15,6 +15,8 @@ import numpy as np
 
 # Larger arrays of NumPy are told apart as objects only, not by their content.
 _MOST_BYTES = 2**24
+# So are containers of more items, or deeper inside of others.
+_MOST_ITEMS, _DEEPEST = 1_000, 3
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 # Of every function, what it read when it was last used, and under which identity.
@@ -43,7 +45,7 @@ def as_read_now(function: Callable) -> Callable:
     """
     if not isinstance(function, types.FunctionType):
         return function
-    reads = [_Value(v) for v in _values(function, set()) if v is not function]
+    reads = [_comparable(v) for v in _values(function, set()) if v is not function]
     before = _known.get(function)
     if before is None:
         # Not the function itself, which would then never be forgotten.
@@ -54,42 +56,32 @@ def as_read_now(function: Callable) -> Callable:
     return function if current is None else current
 
 
-class _Value:
-    """What a name stands for, comparable with what it stands for later."""
+class _Object:
+    """What is compared as an object, and not by its value."""
 
     def __init__(self, value: Any):
-        is_container = isinstance(value, (list, tuple, dict))
-        leaves, treedef = [value], None
-        if is_container:
-            leaves, treedef = jax.tree_util.tree_flatten(value)
-        self.treedef: Any = treedef
-        self.leaves = [_comparable(leaf) for leaf in leaves]
+        self.value = value
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Value) or self.treedef != other.treedef:
-            return False
-        return len(self.leaves) == len(other.leaves) and all(
-            a is b or (type(a) is type(b) is _Content and a == b)
-            for a, b in zip(self.leaves, other.leaves, strict=True)
-        )
+        return isinstance(other, _Object) and self.value is other.value
 
     __hash__ = None  # type: ignore[assignment]
 
 
-class _Content(tuple):
-    """What is compared by value; all else is compared as an object."""
-
-
-def _comparable(value: Any) -> Any:
+def _comparable(value: Any, depth: int = 0) -> Any:
+    """Equal to that of another value if a function cannot tell both apart."""
     if isinstance(value, _PLAIN):
-        return _Content((type(value), repr(value)))
+        return type(value), repr(value)
     if isinstance(value, jax.core.Tracer):
-        return _Content((id(value),))  # not to be held beyond its program
+        return id(value)  # not to be held beyond its program
     is_numeric = isinstance(value, np.ndarray) and value.dtype.kind in "biufc"
     if is_numeric and value.nbytes <= _MOST_BYTES:
-        content = hashlib.blake2b(value.tobytes()).digest()
-        return _Content((value.shape, value.dtype.str, content))
-    return value
+        return value.shape, value.dtype.str, hashlib.blake2b(value.tobytes()).digest()
+    is_container = isinstance(value, (list, tuple, dict))
+    if not is_container or len(value) > _MOST_ITEMS or depth > _DEEPEST:
+        return _Object(value)
+    parts = value.items() if isinstance(value, dict) else value
+    return type(value), tuple(_comparable(part, depth + 1) for part in parts)
 
 
 def _values(function: types.FunctionType, seen: set[int]) -> Iterator[Any]:

@@ -71,6 +71,22 @@ def test_a_numpyro_model_follows_its_data():
     np.testing.assert_allclose(after - before, 2.0, rtol=1e-6)
 
 
+def test_any_value_can_be_read():
+    itself: list = [1]
+    itself.append(itself)
+    odd = {1: jnp.ones(2), "a": np.array(["x"], object), (2,): {3, 4}}
+    empty = np.zeros((0, 2)), np.array(1.0), np.ones((3, 2)).T
+
+    def log_prob(x):
+        return x * len(odd) * len(itself) * len(empty) * later
+
+    assert as_read_now(log_prob) is log_prob
+    assert as_read_now(log_prob) is log_prob
+    odd[1] = jnp.ones(2)
+    assert as_read_now(log_prob) is not log_prob
+    later = 1.0
+
+
 def test_functions_and_their_data_are_forgotten():
     data = jnp.ones(3)
 
