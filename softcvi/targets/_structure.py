@@ -1,6 +1,7 @@
 """The structure of a particle: names, shapes and dtypes, and its flat vector form."""
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -31,14 +32,11 @@ class Structure:
                 "like: a particle needs at least one array; got an empty pytree. "
                 "Pass e.g. like={'theta': jnp.zeros(3)}."
             )
-        leaves = [
-            leaf if isinstance(leaf, jax.ShapeDtypeStruct) else jnp.asarray(leaf)
-            for leaf in leaves
-        ]
-        self.shapes = tuple(tuple(leaf.shape) for leaf in leaves)
-        self.dtypes = tuple(jnp.dtype(leaf.dtype) for leaf in leaves)
         paths = jax.tree_util.tree_flatten_with_path(like)[0]
         self.names = tuple(_name(path) for path, _ in paths)
+        leaves = [_as_leaf(*pair) for pair in zip(self.names, leaves, strict=True)]
+        self.shapes = tuple(tuple(leaf.shape) for leaf in leaves)
+        self.dtypes = tuple(jnp.dtype(leaf.dtype) for leaf in leaves)
 
     @property
     def like(self) -> PyTree:
@@ -123,6 +121,24 @@ class Structure:
     def __repr__(self) -> str:
         parts = [f"{n}: {s}" for n, s in zip(self.names, self.shapes, strict=True)]
         return f"Structure({', '.join(parts)})"
+
+
+def _as_leaf(name: str, leaf: Any) -> Any:
+    """A leaf with shape and dtype, of numbers that can be parameters."""
+    if not isinstance(leaf, jax.ShapeDtypeStruct):
+        try:
+            leaf = jnp.asarray(leaf)
+        except TypeError as error:
+            raise TypeError(
+                f"like: {name!r} is no array of numbers but {type(leaf).__name__}; "
+                "pass e.g. like={'theta': jnp.zeros(3)}."
+            ) from error
+    if jnp.issubdtype(leaf.dtype, jnp.complexfloating):
+        raise TypeError(
+            f"like: {name!r} is complex; pass its real and its imaginary part as two "
+            "arrays."
+        )
+    return leaf
 
 
 def _name(path: tuple) -> str:

@@ -61,3 +61,16 @@ def test_spaces_refuse_what_they_do_not_know():
         UnconstrainedSpace({"tau": jnp.exp})
     with pytest.raises(ValueError, match="high: must be above low"):
         interval(1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("like", "message"),
+    [
+        ({"x": "abc"}, r"like: 'x' is no array of numbers but str; pass"),
+        (np.array(["a"]), r"like: 'value' is no array of numbers"),
+        ({"z": np.zeros(2, complex)}, r"like: 'z' is complex; .* real"),
+    ],
+)
+def test_what_cannot_be_a_parameter_is_named(like, message):
+    with pytest.raises(TypeError, match=message):
+        Structure(like)
