@@ -309,14 +309,20 @@ def test_a_threshold_that_is_set_during_a_call_is_kept(thresholds):
     assert thresholds.get_threshold() == (1_000, 10, 10)
 
 
+def _own_library(part_of_path):
+    """The library for matrices that a wheel has brought; skips where it has none."""
+    loaded = ThreadpoolController()
+    paths = [library["filepath"] for library in loaded.info()]
+    own = loaded.select(filepath=[path for path in paths if part_of_path in path])
+    if not own.info():
+        pytest.skip(f"no library of its own in {part_of_path}")
+    return own
+
+
 def test_factors_of_a_model_stay_on_one_core_where_they_are_small():
     import scipy.linalg.cython_blas  # noqa: F401
 
-    loaded = ThreadpoolController()
-    paths = [library["filepath"] for library in loaded.info()]
-    own = loaded.select(filepath=[path for path in paths if "scipy.libs" in path])
-    if not own.info():
-        pytest.skip("SciPy has no library of its own here")
+    own = _own_library("scipy.libs")
 
     def threads(rows):
         def log_prob(x):
@@ -334,11 +340,7 @@ def test_factors_of_a_model_stay_on_one_core_where_they_are_small():
 @pytest.fixture
 def numpy_threads():
     """Reads on how many threads NumPy multiplies; two of them, on any machine."""
-    loaded = ThreadpoolController()
-    paths = [library["filepath"] for library in loaded.info()]
-    own = loaded.select(filepath=[path for path in paths if "numpy" in path])
-    if not own.info():
-        pytest.skip("NumPy has no library of its own here")
+    own = _own_library("numpy")
     with own.limit(limits=2):
         yield lambda: own.info()[0]["num_threads"]
 

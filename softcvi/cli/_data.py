@@ -241,9 +241,8 @@ def _check_sizes(path: Path) -> None:
                 )
                 shape, _, dtype = read_header(handle)
                 held = member.file_size - handle.tell()
-            if math.prod(max(n, 1) for n in shape) > max(held, _MAX_EMPTY):
-                raise ValueError(f"{member.filename} holds less than its header says")
-            if math.prod(shape) * dtype.itemsize > held:
+            is_empty = math.prod(max(n, 1) for n in shape) > max(held, _MAX_EMPTY)
+            if is_empty or math.prod(shape) * dtype.itemsize > held:
                 raise ValueError(f"{member.filename} holds less than its header says")
             if total > limit:
                 raise ValueError(

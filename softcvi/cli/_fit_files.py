@@ -139,20 +139,21 @@ def write_all(
             notes.append(f"{name} was not written: {error}")
         except OSError as error:
             is_complete = False
-            why = (error.strerror or str(error)).lower()
-            notes.append(f"{name} was not written: {why}")
+            notes.append(_not_written(name, error))
     # Last, since a folder with a record is taken for a complete one.
     try:
         files = [*save_fit(view, folder), *files]
     except OSError as error:
         is_complete = False
-        name = Path(error.filename or RESULT).name
-        why = (error.strerror or str(error)).lower()
-        notes.append(f"{name} was not written: {why}")
+        notes.append(_not_written(Path(error.filename or RESULT).name, error))
     if view.status == "finished" and is_complete:
         (folder / CHECKPOINT).unlink(missing_ok=True)
         remove_abandoned(folder / CHECKPOINT)
     return Written(files, notes, is_complete)
+
+
+def _not_written(name: str, error: OSError) -> str:
+    return f"{name} was not written: {(error.strerror or str(error)).lower()}"
 
 
 def file_digest(path: Path) -> str:

@@ -74,6 +74,19 @@ def named(trouble: str) -> Iterator[None]:
 _MAX_GROWTH, SMALL_BYTES = 200, 64 * 2**20
 
 
+def most_unpacked(stored: int) -> int:
+    """Bytes that a file may take at a time once it is unpacked.
+
+    Args:
+        stored: Bytes of the file.
+
+    Example:
+        >>> most_unpacked(2**20) // 2**20
+        200
+    """
+    return max(SMALL_BYTES, _MAX_GROWTH * stored)
+
+
 def check_unpacked(what: str, unpacked: int, stored: int, remedy: str) -> None:
     """Refuse to unpack what is far larger than the file that it comes from.
 
@@ -86,7 +99,7 @@ def check_unpacked(what: str, unpacked: int, stored: int, remedy: str) -> None:
     Example:
         >>> check_unpacked("rows of x", 2**20, 100, "Write shorter ones.")
     """
-    limit = max(SMALL_BYTES, _MAX_GROWTH * stored)
+    limit = most_unpacked(stored)
     if unpacked > limit:
         raise ValueError(
             f"path: {what} take {unpacked} bytes, and the file has {stored}; more than "

@@ -12,6 +12,7 @@ import numpy as np
 
 from softcvi.adapters.stan._r_dump import parse_r_dump
 from softcvi.adapters.stan._stanc import Input
+from softcvi.targets._source import most_unpacked
 
 _LARGEST_INT = 2**31 - 1
 
@@ -136,9 +137,6 @@ def _whole(name: str, array: np.ndarray) -> np.ndarray:
     return array.astype(np.int64)
 
 
-# A compressed file may grow by this factor when it is unpacked, and up to so many bytes
-# in any case.
-_MAX_GROWTH, _SMALL_BYTES = 200, 64 * 2**20
 # What a file should have been, and what to do, by whether it is an R dump.
 _WORDS = {
     False: ("JSON", "An R dump needs a name that ends in .R or .dump."),
@@ -202,7 +200,7 @@ def _text(path: Path) -> str:
 
 def _unpacked(handle: IO[bytes] | gzip.GzipFile, path: Path) -> bytes:
     """What a compressed file holds, unless that is far more than its size."""
-    limit = max(_SMALL_BYTES, _MAX_GROWTH * path.stat().st_size)
+    limit = most_unpacked(path.stat().st_size)
     content = handle.read(limit + 1)
     if len(content) > limit:
         raise ValueError(f"it unpacks to more than {limit} bytes")
