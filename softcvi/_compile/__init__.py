@@ -20,7 +20,9 @@ computes beyond rounding. ``SOFTCVI_PLAIN_COMPILE=1`` in the environment, or the
   zoo 14 instead of 23 to 43, Hessians of a Gaussian process of 40 points 0.06 instead
   of 1.1, on two loaded cores. NumPy 2.4, jax 0.9.2.
 - ``rehearse``: programs that are needed soon are compiled on other threads while the
-  next ones are traced. CPU, jax 0.9.2.
+  next ones are traced. Those of the verdict are traced while the loop is compiled or,
+  where the cache has it (``is_compiling``), while it runs: eight schools takes 2.7 s
+  instead of 3.0 with all programs on disk. CPU, jax 0.9.2.
 - ``on_device``: the host launches every step of a loop and asks whether there is
   another; on a GPU a loop of small steps becomes one graph. H200, jax 0.9.2.
 - ``computed_once``: XLA's CPU computes draws and densities anew for every use. Linear
@@ -52,7 +54,7 @@ Choices of arithmetic are no workarounds and stay where they are: Bailey's form 
 Student's t, splines that pick a bin by a mask, one flat vector of parameters.
 """
 
-from softcvi._compile._ahead import rehearse
+from softcvi._compile._ahead import is_compiling, rehearse
 from softcvi._compile._garbage import collected_rarely
 from softcvi._compile._generator import fused
 from softcvi._compile._host import as_array, host_fold_in, host_key, host_split
@@ -86,6 +88,7 @@ __all__ = [
     "host_fold_in",
     "host_key",
     "host_split",
+    "is_compiling",
     "is_plain",
     "kept_or_new",
     "loop_in_rows",

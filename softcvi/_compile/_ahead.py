@@ -13,6 +13,7 @@ import functools
 import math
 import os
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -26,6 +27,7 @@ from softcvi._compile._switch import is_plain
 _REHEARSING: contextvars.ContextVar[bool] = contextvars.ContextVar(
     "rehearsing", default=False
 )
+_BEGUN: weakref.WeakSet[concurrent.futures.Future] = weakref.WeakSet()
 _MOST_THREADS = 4
 _MOST_REMEMBERED = 16
 # Results with more numbers are not made up: those of large models take longer to make
@@ -58,6 +60,7 @@ class Waiting:
             if shapes not in self._begun:
                 lowered = program.lower(*args)
                 future = _threads().submit(lowered.compile)
+                _BEGUN.add(future)
                 self._begun[shapes] = future, _made_up(lowered)
             return self._begun[shapes][1]
         # Without their result: what fails there fails again here, where it is seen.
@@ -84,6 +87,19 @@ def rehearse(function: Callable, *args: PyTree) -> None:
         return
     with _rehearsing(), contextlib.suppress(Exception):
         function(*args)
+
+
+def is_compiling(seconds: float) -> bool:
+    """Whether a rehearsed program is still being compiled after a moment.
+
+    Args:
+        seconds: How long to wait; a program that the cache has takes less.
+
+    Example:
+        >>> is_compiling(0.0)
+        False
+    """
+    return bool(concurrent.futures.wait(set(_BEGUN), seconds).not_done)
 
 
 @contextlib.contextmanager

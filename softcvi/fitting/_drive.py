@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from softcvi._compile import is_compiling
 from softcvi.fitting._checkpoint import CheckpointFile, fingerprint
 from softcvi.fitting._devices import (
     agreed,
@@ -28,9 +29,15 @@ from softcvi.fitting._interrupt import (
 from softcvi.fitting._loop import LoopState, Run
 from softcvi.fitting._progress import AbstractReporter
 from softcvi.fitting._result import History
-from softcvi.fitting._stopping import AbstractStoppingRule, Progress
+from softcvi.fitting._stopping import AbstractStoppingRule, Never, Progress
 
 _CHUNK_SECONDS = 0.25
+# A loop that is compiled sooner came from the cache.
+_CACHED_SECONDS = 0.1
+# After so many steps their rate is known, and the next ones take as long as it takes
+# to trace what the verdict needs.
+_TIMED_STEPS = 500
+_TRACING_SECONDS = 1.0
 # How often a rule that looks at the history is asked: at the same steps in equal runs.
 _LOOKS = 64
 # A fit ends after so many steps without a single usable one.
@@ -94,6 +101,7 @@ def drive(
     evaluations_per_step: int,
     refuse: Callable[[], str],
     prepare: Callable[[], None],
+    prepare_verdict: Callable[[], None],
 ) -> Outcome:
     """Run a compiled loop in chunks of about a quarter of a second.
 
@@ -107,14 +115,16 @@ def drive(
         host: Stopping rule, reporter and checkpoint.
         evaluations_per_step: Evaluations of the log density in a step.
         refuse: Explains why no step at the start could be used.
-        prepare: Begins to compile what is needed later.
+        prepare: Begins to compile the loop.
+        prepare_verdict: Begins to compile what is needed after it.
     """
-    loop = _Loop(advance, state, run, host, evaluations_per_step)
+    loop = _Loop(advance, state, run, host, evaluations_per_step, prepare_verdict)
     status, message, error, abandoned = "finished", "all steps done", None, False
     host.reporter.begin(host.description, loop.total)
     try:
         with loop.interruptible:
             prepare()
+            loop.prepare_verdict_early()
             loop.compile()
             reason = loop.reason_to_stop() if host.seconds else None
             while loop.step < loop.total and reason is None:
@@ -170,6 +180,7 @@ class _Loop:
         run: Run,
         host: Host,
         evaluations_per_step: int,
+        prepare_verdict: Callable[[], None],
     ):
         self.state, self.step, self.total = state, 0, int(run.total_steps)
         self.interruptible = Interruptible()
@@ -182,8 +193,10 @@ class _Loop:
         self._stride = self.total if by_clock else -(-self.total // _LOOKS)
         self._began = time.perf_counter()
         self._chunk, self._rate = 1, np.inf
-        self._written, self._identity = 0, ""
+        self._first = self._written = 0
+        self._identity = ""
         self._checked = False
+        self._prepare_verdict: Callable[[], None] | None = prepare_verdict
 
     @property
     def seconds(self) -> float:
@@ -204,21 +217,39 @@ class _Loop:
             if agreed(stored is not None):
                 state, step = (self.state, 0) if stored is None else stored
                 self.state, self.step = shared(state), agreed(step)
-                self._written = self.step
+                self._written = self._first = self.step
         self.state = _call(self._advance, self.state, self.step, self.step)
         self.seconds_compile = self.seconds
         self._began = time.perf_counter()
         self._read_history()
 
+    def prepare_verdict_early(self) -> None:
+        """Use the time in which the loop is compiled, where it takes any.
+
+        Otherwise the time in which it runs is used, unless that time is limited.
+        """
+        is_limited = not isinstance(self._host.stopping, Never) or are_many()
+        if is_limited or is_compiling(_CACHED_SECONDS):
+            self._take_preparation()()
+
     def run_chunk(self) -> None:
         """Some steps, as many as take a quarter of a second at the rate so far."""
+        meanwhile, size = _nothing, self._chunk
+        is_timed = self.step - self._first >= _TIMED_STEPS
+        if self._prepare_verdict is not None and is_timed:
+            meanwhile = self._take_preparation()
+            size = max(size, int(self._rate * _TRACING_SECONDS))
         at_next_look = (self.step // self._stride + 1) * self._stride
-        stop = min(self.total, self.step + self._chunk, at_next_look)
+        stop = min(self.total, self.step + size, at_next_look)
         began, size, work = time.perf_counter(), stop - self.step, self._work(stop)
         patience = Patience(self._why_not_to_wait, 2 * size / self._rate)
         # One statement: Ctrl-C must not come between a state and its step.
-        self.state, self.step = wait_for(work, patience), stop
-        self._rate = size / max(time.perf_counter() - began, 1e-9)
+        (self.state, ended), self.step = wait_for(work, patience, meanwhile), stop
+        self._rate = size / max(ended - began, 1e-9)
+        if meanwhile is not _nothing:
+            late = time.perf_counter() - ended
+            self._began += late
+            self.seconds_compile += late
         wanted = self._rate * _CHUNK_SECONDS
         self._chunk = agreed(np.clip(wanted, 1, 8 * self._chunk))
         self._read_history()
@@ -254,6 +285,10 @@ class _Loop:
             return reason or "the first process stopped"
         return None
 
+    def _take_preparation(self) -> Callable[[], None]:
+        preparation, self._prepare_verdict = self._prepare_verdict, None
+        return preparation or _nothing
+
     def _why_not_to_wait(self) -> str | None:
         if self.interruptible.presses > 1:
             raise KeyboardInterrupt
@@ -264,9 +299,9 @@ class _Loop:
         rule = self._host.stopping
         return rule.reason(self._progress()) if rule.follows_clock else None
 
-    def _work(self, stop: int) -> Callable[[], LoopState]:
+    def _work(self, stop: int) -> Callable[[], tuple[LoopState, float]]:
         advance, state, step = self._advance, self.state, self.step
-        return lambda: _call(advance, state, step, stop)
+        return lambda: (_call(advance, state, step, stop), time.perf_counter())
 
     def _progress(self) -> Progress:
         evaluations = self.step * self._evaluations_per_step
@@ -283,6 +318,10 @@ class _Loop:
         if sums.ndim == 3:
             sums = np.where(np.isfinite(sums), sums, 0.0).sum(axis=0)
         self._history = History.from_sums(sums, self._record_every, self.step)
+
+
+def _nothing() -> None:
+    """Nothing to do meanwhile."""
 
 
 def _call(advance: Advance, state: LoopState, start: int, stop: int) -> LoopState:

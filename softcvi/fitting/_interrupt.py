@@ -85,7 +85,11 @@ class Patience:
             raise Abandoned(reason)
 
 
-def wait_for(work: Callable[[], T], patience: Patience) -> T:
+def wait_for(
+    work: Callable[[], T],
+    patience: Patience,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> T:
     """Do work on another thread, and stop waiting when patience ends.
 
     A compiled program with callbacks runs on the thread that calls it, and no signal is
@@ -94,6 +98,7 @@ def wait_for(work: Callable[[], T], patience: Patience) -> T:
     Args:
         work: What to do, in the caller's precision and on the caller's device.
         patience: Asked while waiting.
+        meanwhile: What to do on this thread before waiting.
 
     Example:
         >>> wait_for(lambda: 1 + 1, Patience(lambda: None))
@@ -117,6 +122,7 @@ def wait_for(work: Callable[[], T], patience: Patience) -> T:
             is_done.set()
 
     threading.Thread(target=do, daemon=True, name="softcvi-fit").start()
+    meanwhile()
     while not is_done.wait(_POLL_SECONDS):
         patience.check()
     answer, error = answers[0]

@@ -100,11 +100,12 @@ def train(
         key, guide, target, objective, optimizer, steps, startup_steps, batch
     )
 
-    begin: Callable[[], None] = _prepare_nothing
+    begin = begin_verdict = _prepare_nothing
     if batch is None:
         program = advance_for(target, objective, first.params, steps)
         advance = _advance_one(program, run)
-        begin = functools.partial(_prepare, program, first, run)
+        begin = functools.partial(_prepare_loop, program, first, run)
+        begin_verdict = functools.partial(_prepare_verdict, first, run)
     else:
         advance = _advance_many(run, batch)
 
@@ -123,6 +124,7 @@ def train(
             evaluations_per_step=objective.num_evaluations,
             refuse=refuse,
             prepare=begin,
+            prepare_verdict=begin_verdict,
         )
     if batch is None:
         return [_result(outcome, first, outcome.state, run, CHECK_DRAWS)]
@@ -164,10 +166,12 @@ def advance_for(
     return advance_by_effort[effort_of(target)] if most == steps else advance_one
 
 
-def _prepare(program: Callable, first: LoopState, run: Run) -> None:
-    """Begin to compile the loop, and what the verdict needs after it."""
+def _prepare_loop(program: Callable, first: LoopState, run: Run) -> None:
     none = as_array(0, np.int32)
     rehearse(program, first, none, none, run)
+
+
+def _prepare_verdict(first: LoopState, run: Run) -> None:
     prepare_examination(Posterior(*run.unpack(first.params)))
 
 

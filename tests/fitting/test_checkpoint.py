@@ -14,6 +14,7 @@ import pytest
 import softcvi
 from softcvi import fitting
 from softcvi._atomic import atomic_write
+from softcvi.fitting import _drive
 
 QUICK = {"steps": 60, "start": None, "progress": False}
 
@@ -186,3 +187,17 @@ def test_many_fits_resume_too(guide, target, tmp_path, same_bits):
     assert cut[0].steps < 60
     again = softcvi.fit_many(keys, target, guide, checkpoint=path, **QUICK)
     assert all(same_bits(a, b) for a, b in zip(again, whole, strict=True))
+
+
+def test_a_fit_goes_on_from_a_late_step_of_a_loop_in_the_cache(
+    quick, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(_drive, "is_compiling", lambda seconds: False)
+    path = tmp_path / "state.npz"
+
+    class Late(fitting.AbstractStoppingRule):
+        def reason(self, progress):
+            return "late" if progress.step > 1000 else None
+
+    assert 1000 < quick(steps=2000, stopping=Late(), checkpoint=path).steps < 2000
+    assert quick(steps=2000, checkpoint=path).steps == 2000

@@ -12,7 +12,7 @@ import pytest
 
 import softcvi
 from softcvi import fitting
-from softcvi.fitting import _drive, _interrupt
+from softcvi.fitting import _drive, _interrupt, _train
 from softcvi.fitting._interrupt import Abandoned, Patience, wait_for
 
 
@@ -32,6 +32,31 @@ def test_equal_runs_stop_at_the_same_step(quick, monkeypatch):
     first = quick(steps=20_000, stopping=rule)
     monkeypatch.setattr(_drive, "_CHUNK_SECONDS", 0.01)
     assert quick(steps=20_000, stopping=rule).steps == first.steps < 20_000
+
+
+@pytest.mark.parametrize(
+    ("is_compiling", "stopping", "is_early"),
+    [(False, None, False), (True, None, True), (False, fitting.TimeLimit(1e6), True)],
+)
+def test_the_verdict_is_prepared_while_the_loop_is_compiled_or_runs(
+    is_compiling, stopping, is_early, quick, monkeypatch
+):
+    events = []
+
+    def wait(work, patience, meanwhile):
+        events.append("steps")
+        return wait_for(work, patience, meanwhile)
+
+    monkeypatch.setattr(_drive, "is_compiling", lambda seconds: is_compiling)
+    monkeypatch.setattr(_drive, "wait_for", wait)
+    monkeypatch.setattr(
+        _train, "prepare_examination", lambda posterior: events.append("prepared")
+    )
+    result = quick(steps=2000, stopping=stopping)
+    assert events.count("prepared") == 1
+    assert (events[0] == "prepared") == is_early
+    # A longer chunk gives the same answer.
+    np.testing.assert_array_equal(result.history.elbo, quick(steps=2000).history.elbo)
 
 
 @pytest.fixture
