@@ -5,8 +5,8 @@ GPU that may use a few thousandths of its memory::
 
     python -m softcvi_experiments.rows --rows 1000000 --out results/rows
     python -m softcvi_experiments.rows --rows 100000000 --backend gpu --out results/rows
-    python -m softcvi_experiments.rows --rows 24000000 --backend gpu --place files \
-        --thousandths 3 --out results/rows
+    python -m softcvi_experiments.rows --rows 15000000 --backend gpu --place files \
+        --thousandths 2 --out results/rows
 
 Each run is a process of its own, since the peak of memory is that of a process. The
 answer of the linear model is exact; that of the logistic one is Laplace's in double
@@ -42,7 +42,7 @@ _BLOCK = 1_000_000
 _DRAWS = 16_000
 _FEW_ROWS = 10_000
 # Rows that are read from files at a time, for a device with little memory.
-_BLOCK_OF_FILES = 1 << 17
+_BLOCK_OF_FILES = 1 << 16
 # Newton's steps to the mode of the logistic model.
 _NEWTON = 12
 Data = tuple[Float[Array, "n p"], Float[Array, " n"]]

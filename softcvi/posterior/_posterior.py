@@ -202,7 +202,9 @@ class Posterior:
         for start in range(0, len(numbers), size):
             some = numbers[start : start + size]
             piece = weigh(self.guide, target, key, np.resize(some, size))
-            yield jax.tree_util.tree_map(lambda leaf, m=len(some): _first(leaf, m), piece)
+            yield jax.tree_util.tree_map(
+                lambda leaf, m=len(some): _first(leaf, m), piece
+            )
 
     def _as_particles(self, draws: PyTree) -> PyTree:
         names = self.guide.structure.names
