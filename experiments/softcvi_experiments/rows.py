@@ -205,14 +205,13 @@ def _measured(model: str, steps: int, data: Any, host: Data) -> Record:
     # As a user would: from some of the rows, not from the answer.
     rough, _ = answer(model, (host[0][:_FEW_ROWS], host[1][:_FEW_ROWS]))
     before = _peak_bytes()
-    block = {} if data is host else {"block": _BLOCK_OF_FILES}
     target = softcvi.targets.DataTarget(
         lambda theta: -0.5 * jnp.sum(theta**2),
         MODELS[model],
         jnp.zeros(NUM_PARAMETERS),
         data=data,
         reference=jnp.asarray(rough, jnp.float32),
-        **block,
+        block=None if data is host else _BLOCK_OF_FILES,
     )
     began, began_cpu = time.perf_counter(), time.process_time()
     result = softcvi.fit(jax.random.key(1), target, steps=steps, progress=False)

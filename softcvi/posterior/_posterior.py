@@ -1,5 +1,6 @@
 """The fitted posterior: what the user keeps."""
 
+import functools
 import itertools
 import os
 from collections.abc import Iterator
@@ -202,9 +203,8 @@ class Posterior:
         for start in range(0, len(numbers), size):
             some = numbers[start : start + size]
             piece = weigh(self.guide, target, key, np.resize(some, size))
-            yield jax.tree_util.tree_map(
-                lambda leaf, m=len(some): _first(leaf, m), piece
-            )
+            first = functools.partial(_first, count=len(some))
+            yield jax.tree_util.tree_map(first, piece)
 
     def _as_particles(self, draws: PyTree) -> PyTree:
         names = self.guide.structure.names

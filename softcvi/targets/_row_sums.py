@@ -198,9 +198,8 @@ def _sum_in_blocks(
         )
         return folded_sum(terms(part))
 
-    starts = np.arange(0, whole, block, dtype=np.int32)
-    if whole > np.iinfo(np.int32).max:
-        starts = np.arange(0, whole, block)
+    width = np.int32 if whole <= np.iinfo(np.int32).max else np.int64
+    starts = np.arange(0, whole, block).astype(width)
     total, lost = sum_of_blocks(block_sum, starts, dtype)
     if whole < rows:
         rest = jax.tree_util.tree_map(lambda leaf: leaf[whole:], data)
