@@ -198,6 +198,8 @@ def _dense(x: np.ndarray, log_density: Evaluator, hessians: Hessians) -> Moments
     factor, damping = np.eye(x.size), 0.0
     for _ in range(_NEWTON_STEPS):
         hessian, gradient = hessians.at(x)
+        if not np.all(np.isfinite(hessian)):
+            break
         factor, damping = damped_factor(-hessian, damping)
         step = scipy.linalg.cho_solve((factor, True), gradient)
         sizes = np.concatenate([[0.0], 2.0 ** -np.arange(-1.0, 20.0)])
