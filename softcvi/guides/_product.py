@@ -1,14 +1,14 @@
 """Products of guides over a few coordinates each, for posteriors that fall apart."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int, PRNGKeyArray, PyTree, Scalar
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree, Scalar
 
-from softcvi.guides._base import AbstractGuide
+from softcvi.guides._base import AbstractGuide, num_noise
 from softcvi.guides._parameters import as_guide_structure
 from softcvi.guides._stack import AbstractGroup, grouped
 from softcvi.targets import AbstractSpace, Structure
@@ -45,6 +45,21 @@ class MappedGuide(AbstractGuide):
     def _log_prob(self, particle: PyTree, condition: PyTree = None) -> Scalar:
         inside, log_det = self.space.from_model_and_log_det(particle)
         return self.guide._log_prob(inside, condition) + log_det
+
+    @property
+    def has_noise(self) -> bool:
+        return self.guide.has_noise
+
+    def _sample_noise(self, key: PRNGKeyArray) -> Float[Array, " noise"]:
+        return self.guide._sample_noise(key)
+
+    def _from_noise(
+        self, noise: Float[Array, " noise"], condition: PyTree = None
+    ) -> PyTree:
+        return self.space.to_model(self.guide._from_noise(noise, condition))
+
+    def noise_owner(self) -> np.ndarray:
+        return self.guide.noise_owner()
 
 
 class ProductGuide(AbstractGuide):
@@ -97,16 +112,29 @@ class ProductGuide(AbstractGuide):
         )
 
     def _sample(self, key: PRNGKeyArray, condition: PyTree = None) -> PyTree:
-        vector = jnp.zeros(self.structure.size, jnp.result_type(*self.structure.dtypes))
         keys = jax.random.split(key, len(self.groups))
-        for group, rows, group_key in zip(self.groups, self.rows, keys, strict=True):
+        each = [
+            jax.random.split(group_key, group.count)
+            for group, group_key in zip(self.groups, keys, strict=True)
+        ]
+        return self._joined(lambda one, key: one._sample(key, condition), each)
 
-            def one(index: Array, key: PRNGKeyArray, group: AbstractGroup = group):
+    def _joined(self, draw: Callable, given: Sequence[Array]) -> PyTree:
+        """A particle from what ``draw`` makes of each component.
+
+        Args:
+            draw: Makes a particle of a component and of what it is given.
+            given: For each group an array with a row for each component.
+        """
+        dtype = jnp.result_type(*self.structure.dtypes)
+        vector = jnp.zeros(self.structure.size, dtype)
+        for group, rows, own in zip(self.groups, self.rows, given, strict=True):
+
+            def one(index: Array, value: Array, group: AbstractGroup = group):
                 component = group.component(index)
-                return component.structure.ravel(component._sample(key, condition))
+                return component.structure.ravel(draw(component, value))
 
-            each = jax.random.split(group_key, group.count)
-            vector = vector.at[rows].set(jax.vmap(one)(np.arange(group.count), each))
+            vector = vector.at[rows].set(jax.vmap(one)(np.arange(group.count), own))
         return self.structure.unravel(vector)
 
     def _log_prob(self, particle: PyTree, condition: PyTree = None) -> Scalar:
@@ -122,6 +150,38 @@ class ProductGuide(AbstractGuide):
 
             total += jnp.sum(jax.vmap(one)(np.arange(group.count), vector[rows]))
         return total
+
+    @property
+    def has_noise(self) -> bool:
+        return all(group.guide.has_noise for group in self.groups)
+
+    def _sample_noise(self, key: PRNGKeyArray) -> Float[Array, " noise"]:
+        keys = jax.random.split(key, len(self.groups))
+        parts = []
+        for group, group_key in zip(self.groups, keys, strict=True):
+            each = jax.random.split(group_key, group.count)
+            drawn = jax.vmap(group.component(0)._sample_noise)(each)
+            parts.append(jnp.ravel(drawn))
+        return jnp.concatenate(parts)
+
+    def _from_noise(
+        self, noise: Float[Array, " noise"], condition: PyTree = None
+    ) -> PyTree:
+        sizes = [group.count * num_noise(group.component(0)) for group in self.groups]
+        parts = jnp.split(noise, np.cumsum(sizes)[:-1])
+        given = [
+            part.reshape(group.count, -1)
+            for part, group in zip(parts, self.groups, strict=True)
+        ]
+        return self._joined(lambda one, own: one._from_noise(own, condition), given)
+
+    def noise_owner(self) -> np.ndarray:
+        """Noise that moves a whole part moves the first scalar of that part first."""
+        owners = []
+        for group, rows in zip(self.groups, self.rows, strict=True):
+            own = np.maximum(group.component(0).noise_owner(), 0)
+            owners.append(np.asarray(rows)[:, own].ravel())
+        return np.concatenate(owners)
 
     @property
     def covers_reals(self) -> bool:
