@@ -185,7 +185,7 @@ def _failure(call: ModelCall, latents: dict[str, dict], name: str) -> Exception 
 
 def step_of(site: dict) -> Any:
     """The number of the step of ``scan`` that a site belongs to; None outside of it."""
-    return site["infer"].get("_scan_current_index")
+    return site.get("infer", {}).get("_scan_current_index")
 
 
 def _note(name: str, error: Exception) -> str:
