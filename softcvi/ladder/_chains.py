@@ -12,6 +12,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from softcvi.diagnostics import Evidence, Verdict, judge, summarise
 from softcvi.diagnostics._chain_draws import MET_RHAT, ChainDraws
+from softcvi.diagnostics._steady import change_between_traces
 from softcvi.fitting import History, as_table
 from softcvi.fitting._correct import corrected
 from softcvi.ladder._base import AbstractRung, Attempt, LadderState
@@ -62,6 +63,7 @@ class ChainResult:
         start: What the start found about the posterior.
         seconds_compile: Time of compilation and warm-up.
         seconds_run: Time of the draws.
+        change: How far the log density differs when it is traced again, in nats.
         status: ``"finished"``.
         history: Empty: chains have none.
 
@@ -76,6 +78,7 @@ class ChainResult:
     start: StartReport
     seconds_compile: float
     seconds_run: float
+    change: float = 0.0
     status: str = "finished"
     history: History = dataclasses.field(
         default_factory=lambda: History(*4 * (np.zeros(0),))
@@ -92,6 +95,7 @@ class ChainResult:
                 search=self.start.search,
                 has_gradient=True,
                 dimension=None if target is None else target.structure.size,
+                change=self.change,
                 model_warnings=() if target is None else target.model_warnings,
             )
         )
@@ -201,6 +205,7 @@ class Chains(AbstractRung):
             start=state.report,
             seconds_compile=seconds_compile,
             seconds_run=time.perf_counter() - began,
+            change=change_between_traces(state.target, space.guide),
         )
 
     def _sampler(self, space: ChainSpace, target: AbstractTarget) -> Any:
