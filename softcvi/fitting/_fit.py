@@ -156,7 +156,7 @@ def fit(
     seconds_start = time.perf_counter() - began
 
     result = _first_trusted(run_key, beginning, plan)
-    if guide is None and _was_searched_untrained(result):
+    if guide is None and was_searched_untrained(result):
         again_key = host_fold_in(key, _AGAIN)
         result = _with_trained_model(again_key, result, start, objective, plan)
     raise_if_failed([result], throw)
@@ -173,11 +173,13 @@ def fit(
     return result.with_facts(seconds_start=seconds_start)
 
 
-def _was_searched_untrained(result: FitResult) -> bool:
+def was_searched_untrained(result: Any) -> bool:
     """Whether the start was about a model whose parameters have since been trained.
 
     The guide then began in the wrong place, and the search says nothing of the answer.
     """
+    if not isinstance(result, FitResult) or not result.steps:
+        return False
     target, report = result.posterior.target, result.start
     is_trained = target is not None and bool(target.model_parameters())
     was_searched = report is not None and report.search is not None

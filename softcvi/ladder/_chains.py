@@ -57,7 +57,7 @@ class ChainResult:
     """An answer whose draws are those of chains; it offers what a ``FitResult`` does.
 
     Attributes:
-        chain: The draws.
+        chains: Their draws.
         posterior: The guide whose base space the chains moved in.
         message: How many chains of which length.
         start: What the start found about the posterior.
@@ -72,7 +72,7 @@ class ChainResult:
         >>> rung = Chains()  # its attempt ends with a ChainResult
     """
 
-    chain: ChainDraws
+    chains: ChainDraws
     posterior: Posterior
     message: str
     start: StartReport
@@ -91,7 +91,7 @@ class ChainResult:
         return judge(
             Evidence(
                 status=self.status,
-                sampler=self.chain.evidence,
+                sampler=self.chains.evidence,
                 search=self.start.search,
                 has_gradient=True,
                 dimension=None if target is None else target.structure.size,
@@ -108,7 +108,7 @@ class ChainResult:
     @property
     def rank(self) -> tuple[int, float, float]:
         """The verdict, then the effective sample size."""
-        return _LEVELS[self.verdict.level], self.chain.ess, -np.inf
+        return _LEVELS[self.verdict.level], self.chains.ess, -np.inf
 
     def sample(self, key: PRNGKeyArray, n: int = 1000) -> dict[str, Array]:
         """Draws of the chains; with replacement if more are wanted than there are.
@@ -117,7 +117,7 @@ class ChainResult:
             key: Random key.
             n: Number of draws.
         """
-        return self.chain.sample(key, n)
+        return self.chains.sample(key, n)
 
     def summary(self, max_rows: int = 20) -> str:
         """Verdict and estimates as text.
@@ -132,7 +132,7 @@ class ChainResult:
             f"{self.seconds_run:.1f} s",
             f"estimates  {self.draws_are}",
             "",
-            *as_table(summarise(self.chain.draws), max_rows),
+            *as_table(summarise(self.chains.draws), max_rows),
         ]
         return "\n".join(lines)
 
@@ -199,7 +199,7 @@ class Chains(AbstractRung):
                 break
         count = len(space.starts)
         return ChainResult(
-            chain=chain,
+            chains=chain,
             posterior=Posterior(space.guide, state.target),
             message=f"{count} chains of {self.warmup} + {total // count} transitions",
             start=state.report,

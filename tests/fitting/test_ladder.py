@@ -53,7 +53,7 @@ def test_a_skewed_posterior_is_answered_by_weighted_draws_of_a_t(skewed):
     """Digamma and trigamma of 4 are 1.2561 and 0.2838."""
     answer = skewed
     assert answer.trusted
-    assert answer.chain is None
+    assert answer.chains is None
     # The first rung, without a flow: on some keys a mixture of two t, and on others a
     # normal, as the skewness of 0.53 is near where that is tried.
     [attempt] = answer.attempts
@@ -70,6 +70,7 @@ def test_a_skewed_posterior_is_answered_by_weighted_draws_of_a_t(skewed):
 
 def test_the_answer_of_a_ladder_offers_what_that_of_a_fit_does(skewed):
     fit = skewed.attempts[0].answer
+    assert skewed.chains is fit.chains is None
     for name in ("status", "history", "seconds_compile", "seconds_run"):
         assert getattr(skewed, name) is not None
         assert hasattr(fit, name)
@@ -123,7 +124,8 @@ def by_chains():
 
 
 def test_chains_answer_where_no_normal_will_do(by_chains):
-    chain = by_chains.chain
+    chain = by_chains.chains
+    assert chain is by_chains.attempts[0].answer.chains
     x = np.asarray(chain.draws["x"])[:, 0]
     assert chain.rhat < 1.05
     assert abs(x.mean()) < 4 * 3.0 / np.sqrt(chain.ess)
@@ -132,12 +134,12 @@ def test_chains_answer_where_no_normal_will_do(by_chains):
 
 def test_the_draws_of_chains_are_those_that_are_shown(by_chains):
     draws = np.asarray(by_chains.sample(jax.random.key(0), 500)["x"])
-    kept = np.asarray(by_chains.chain.draws["x"])
+    kept = np.asarray(by_chains.chains.draws["x"])
     assert {tuple(row) for row in draws} <= {tuple(row) for row in kept}
     row = by_chains.summary().splitlines()[-2].split()
     assert row[0] == "x[0]"
     assert float(row[1]) == pytest.approx(float(kept[:, 0].mean()), abs=1e-3, rel=1e-3)
-    assert by_chains.verdict.evidence.sampler.rhat == by_chains.chain.rhat
+    assert by_chains.verdict.evidence.sampler.rhat == by_chains.chains.rhat
     assert by_chains.seconds_compile > 0
 
 
