@@ -180,6 +180,8 @@ class Evidence(eqx.Module):
         has_discrete: Whether some parameters are discrete: neither chains nor a search
             then check that no other values were missed.
         dimension: Number of scalar parameters.
+        num_parts: Number of independent parts that were judged by themselves; all of
+            this is then about the one that can be trusted least.
         drift: Change of the ELBO over the last part of the run, in nats.
         weights: Fresh importance weights.
         chains: Short chains from the draws.
@@ -212,6 +214,7 @@ class Evidence(eqx.Module):
     has_gradient: bool | None = None
     has_discrete: bool = False
     dimension: int | None = None
+    num_parts: int | None = None
     drift: float | None = None
     weights: WeightEvidence | None = None
     chains: ChainCheck | None = None
