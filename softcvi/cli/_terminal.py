@@ -134,5 +134,6 @@ def say_verdict(level: str, text: str, *, quiet: bool = False) -> None:
     colours = {"trusted": "bold green", "caution": "bold yellow"}
     console = Console(highlight=False, soft_wrap=True)
     style = colours.get(level, "bold red")
-    console.print(f"[{style}]{level}[/]: ", end="")
+    console.print(visible(level), style=style, markup=False, end="")
+    console.print(": ", end="")
     console.print(visible(text), markup=False)
