@@ -40,6 +40,7 @@ NUMBERS = st.lists(
 SMALL = {"key": jax.random.key(0), "layers": 1, "width": 3, "knots": 1}
 TWO, FACTOR = jnp.ones(2), jnp.eye(2)
 NORMAL = guides.DiagonalNormal(TWO, TWO)
+POSITIVE = targets.positive()
 
 
 def network():
@@ -74,11 +75,19 @@ def sites(names):
 
 
 GUIDES = {
+    guides.MappedGuide: lambda n: guides.MappedGuide(
+        guides.mean_field(like(n)), targets.UnconstrainedSpace({n[1]: POSITIVE})
+    ),
     guides.HierarchicalGuide: lambda n: guides.hierarchical(like(n), local=n[:1]),
     guides.MixedGuide: lambda n: guides.MixedGuide(
         guides.mean_field({n[0]: np.zeros(2)}), {n[1]: jnp.ones((2, 3))}
     ),
     guides.MixtureGuide: lambda n: guides.mixture(2 * [guides.mean_field(like(n))]),
+    guides.ProductGuide: lambda n: guides.ProductGuide(
+        [guides.full_rank(np.zeros(4)) for _ in range(2)],
+        [[0, 2, 4, 6], [1, 3, 5, 7]],
+        like(n),
+    ),
     guides.SiteGuide: sites,
     guides.VectorGuide: lambda n: guides.full_rank(like(n)),
 }
@@ -93,7 +102,7 @@ SPACES = {
     ),
     targets.ModelSpace: lambda n: targets.ModelSpace(),
     targets.UnconstrainedSpace: lambda n: targets.UnconstrainedSpace(
-        {n[0]: targets.positive(), n[1]: targets.interval(-1.0, 3.0)}
+        {n[0]: POSITIVE, n[1]: targets.interval(-1.0, 3.0)}
     ),
 }
 
