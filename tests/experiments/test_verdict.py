@@ -13,10 +13,17 @@ from softcvi_experiments.verdict._quadrature import grid_moments, importance_mom
 from softcvi_experiments.verdict._table import rates, study_page
 
 
+# Answers of the fifth set take minutes in all.
+_SLOW = {"held-out-fifth": pytest.mark.slow}
+
+
 @pytest.mark.parametrize(
     "family",
-    [f for f in verdict.families() if f.name != "normal-1000-1e3"],
-    ids=lambda f: f.name,
+    [
+        pytest.param(f, id=f.name, marks=_SLOW.get(f.split, ()))
+        for f in verdict.families()
+        if f.name != "normal-1000-1e3"
+    ],
 )
 def test_answer_is_proper_and_seeds_differ(family):
     first, other = family.posterior(1), family.posterior(4)
@@ -47,6 +54,8 @@ def test_splits_are_disjoint_and_large_enough():
     assert 10 * len(held_out) >= 300
     # So do eight of the fourth set.
     assert 8 * len(verdict.families("held-out-fourth")) >= 300
+    # And three of the fifth.
+    assert 3 * len(verdict.families("held-out-fifth")) >= 300
 
 
 def test_no_name_is_in_two_splits():

@@ -37,6 +37,7 @@ from softcvi_experiments.verdict import (
     _unnamed,
 )
 from softcvi_experiments.verdict._posterior import RandomPosterior
+from softcvi_experiments.verdict._unseen import FAMILIES as _HELD_OUT_FIFTH
 
 
 @dataclasses.dataclass(frozen=True)
@@ -244,6 +245,7 @@ SPLITS = {
     "held-out": _HELD_OUT,
     "held-out-third": _HELD_OUT_THIRD,
     "held-out-fourth": _HELD_OUT_FOURTH,
+    "held-out-fifth": _HELD_OUT_FIFTH,
 }
 _ALL = {
     name: Family(name, make, split)

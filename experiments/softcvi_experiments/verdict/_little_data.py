@@ -18,26 +18,67 @@ def _hyper(theta, data):
     return -0.5 * (location**2 + (theta["log_tau"] - data["log_tau"]) ** 2)
 
 
-def _one_each(mu, tau, reach, slope, bend, height):
+def one_each(mu, tau, reach, slope, bend, height, wide: bool = False):
     """Log total, mean and variance of each group, whose log density is concave.
 
-    ``slope`` and ``bend`` are the derivatives of ``height``, the log likelihood;
-    ``reach`` is how far from ``mu`` the mode can be.
+    Args:
+        mu: Location of each group, of shape (points, groups).
+        tau: Its spread.
+        reach: How far from ``mu`` the mode can be.
+        slope: Derivative of ``height``, of one value for each group.
+        bend: Second derivative.
+        height: Log likelihood, of several values for each group.
+        wide: For long tails: many even nodes instead of a few for normals.
+
+    Example:
+        >>> flat = np.zeros((1, 1)), np.ones((1, 1)), 1.0
+        >>> none = lambda eta: 0 * eta
+        >>> float(one_each(*flat, none, none, none)[2].item().__round__(6))
+        1.0
     """
+    nodes, log_weights = _NODES, 0.5 * _NODES**2 + np.log(_NODE_WEIGHTS)
+    if wide:
+        nodes = np.linspace(-12, 12, 161)
+        log_weights = np.full(161, np.log(nodes[1] - nodes[0]))
     low, high = mu - reach, mu + reach
     for _ in range(70):
         middle = (low + high) / 2
         up = slope(middle) > (middle - mu) / tau**2
         low, high = np.where(up, middle, low), np.where(up, high, middle)
     sd = 1 / np.sqrt(1 / tau**2 - bend(middle))
-    eta = middle[..., None] + sd[..., None] * _NODES
+    eta = middle[..., None] + sd[..., None] * nodes
     z = (eta - mu[..., None]) / tau[..., None]
-    logs = height(eta) - 0.5 * z**2 + 0.5 * _NODES**2
-    logs += np.log(_NODE_WEIGHTS) + np.log(sd / tau)[..., None]
+    logs = height(eta) - 0.5 * z**2 + log_weights + np.log(sd / tau)[..., None]
     weights = special.softmax(logs, axis=-1)
     mean = np.sum(weights * eta, axis=-1)
     variance = np.sum(weights * (eta - mean[..., None]) ** 2, axis=-1)
     return special.logsumexp(logs, axis=-1), mean, variance
+
+
+def successes_each(mu, tau, y, n, wide: bool = False):
+    """Log total, mean and variance of the logit of each group, given its successes.
+
+    Args:
+        mu: Location of each logit, of shape (points, groups).
+        tau: Its spread.
+        y: Successes of each group.
+        n: Its trials.
+        wide: As for ``one_each``.
+
+    Example:
+        >>> even = np.zeros((1, 1)), np.ones((1, 1)), np.full(1, 3), np.full(1, 6)
+        >>> abs(successes_each(*even)[1].round(6)).item()
+        0.0
+    """
+    return one_each(
+        mu,
+        tau,
+        tau**2 * n + 1e-9,
+        lambda eta: y - n * special.expit(eta),
+        lambda eta: -n * special.expit(eta) * special.expit(-eta),
+        lambda eta: y[:, None] * eta - n[:, None] * np.logaddexp(0, eta),
+        wide,
+    )
 
 
 def _box(data) -> dict:
@@ -70,7 +111,7 @@ def poisson_groups(rng: np.random.Generator, seed: int) -> RandomPosterior:
 
     def conditional(u):
         mu, tau = u[:, :1] + np.zeros(count), np.exp(u[:, 1:]) + np.zeros(count)
-        total, mean, variance = _one_each(
+        total, mean, variance = one_each(
             mu,
             tau,
             tau**2 * (y + time * exp(mu)) + 1e-9,
@@ -102,14 +143,7 @@ def shares_groups(rng: np.random.Generator, seed: int) -> RandomPosterior:
 
     def conditional(u):
         mu, tau = u[:, :1] + np.zeros(count), np.exp(u[:, 1:]) + np.zeros(count)
-        total, mean, variance = _one_each(
-            mu,
-            tau,
-            tau**2 * n + 1e-9,
-            lambda eta: y - n * special.expit(eta),
-            lambda eta: -n * special.expit(eta) * special.expit(-eta),
-            lambda eta: y[:, None] * eta - n[:, None] * np.logaddexp(0, eta),
-        )
+        total, mean, variance = successes_each(mu, tau, y, n)
         height = total.sum(axis=1) - 0.5 * (u[:, 0] / 1.5) ** 2
         height -= 0.5 * (u[:, 1] + 0.5) ** 2
         return height, (mean - mu) / tau, variance / tau**2
@@ -119,8 +153,21 @@ def shares_groups(rng: np.random.Generator, seed: int) -> RandomPosterior:
     )
 
 
-def _groups_given(y, sd, tau, guess, guess_sd):
-    """Log density, means, variances of the location and the groups around it."""
+def groups_given(y, sd, tau, guess, guess_sd):
+    """Log density, means, variances of the location and the groups around it.
+
+    Args:
+        y: What was seen of each group.
+        sd: Its error.
+        tau: Spread of the groups, a column of values.
+        guess: Prior mean of the location.
+        guess_sd: Its prior standard deviation.
+
+    Example:
+        >>> alike = np.full(4, 2.0), 1.0, np.full((1, 1), 1e-6), 0.0, 1.0
+        >>> groups_given(*alike)[1].round(3)[0, 0].item()
+        1.6
+    """
     total = np.broadcast_to(tau**2 + sd**2, (len(tau), y.size))
     precision = 1 / guess_sd**2 + np.sum(1 / total, axis=1)
     location = guess + np.sum((y - guess) / total, axis=1) / precision
@@ -159,7 +206,7 @@ def meta_analysis(rng: np.random.Generator, seed: int) -> RandomPosterior:
     }
 
     def conditional(u):
-        height, *rest = _groups_given(y, sd, np.exp(u), 0.0, 5 * unit)
+        height, *rest = groups_given(y, sd, np.exp(u), 0.0, 5 * unit)
         spread = u[:, 0] - log_unit
         return height + spread - np.logaddexp(0, 2 * spread), *rest
 
@@ -199,7 +246,7 @@ def one_way(rng: np.random.Generator, seed: int) -> RandomPosterior:
         tau, sd = np.exp(u.T)[:, :, None]
         # As if the place were zero, since squares lose digits far from it.
         given = means - place, sd / np.sqrt(repeats), tau, data["guess"] - place
-        height, mean, variance = _groups_given(*given, 10 * unit)
+        height, mean, variance = groups_given(*given, 10 * unit)
         height -= 0.5 * within / sd[:, 0] ** 2 + count * (repeats - 1) * u[:, 1]
         height -= 0.5 * (u[:, 0] - data["log_tau"]) ** 2
         height -= 0.5 * (u[:, 1] - data["log_sd"]) ** 2

@@ -10,47 +10,15 @@ from softcvi_experiments.verdict._lattice import (
     in_double,
     latticed,
     nested,
-    split,
 )
 from softcvi_experiments.verdict._posterior import (
     RandomPosterior,
     density,
     from_moments,
 )
-from softcvi_experiments.verdict._quadrature import importance_moments
+from softcvi_experiments.verdict._weighed import normal_prior, raw_design, weighed
 
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(25)
-
-
-def _weighed(rng, log_prob, shapes, data, unit: dict, middle: dict | None = None):
-    """An answer by importance sampling in standard units."""
-    middle = middle or {}
-
-    def flat(values):
-        rows = [np.broadcast_to(values.get(n, 0.0), s) for n, s in shapes.items()]
-        return np.concatenate([np.ravel(row) for row in rows])
-
-    scale = flat(dict.fromkeys(shapes, 1.0) | unit)
-    centre = flat(middle)
-    heights = in_double(log_prob, shapes, data)
-    found = importance_moments(
-        rng, lambda z: heights(centre + scale * z), np.zeros(scale.size)
-    )
-    target = density(log_prob, shapes, data)
-    mean = split(centre + scale * found[0], shapes)
-    variance = split(scale**2 * found[1], shapes)
-    return from_moments(target, mean, variance, "importance sampling")
-
-
-def _design(rng, rows: int, size: int, reach: float):
-    """Standard predictors, raw ones, and the units of the coefficients."""
-    z = np.column_stack([np.ones(rows), rng.normal(size=(rows, size - 1))])
-    scale = np.append(1.0, 10 ** rng.uniform(-reach, reach, size - 1))
-    return z, z * scale, 1 / scale
-
-
-def _quadratic(value, data, name):
-    return -0.5 * jnp.sum((value / data[name]) ** 2)
 
 
 def _beta_shares(theta, data):
@@ -59,41 +27,41 @@ def _beta_shares(theta, data):
     a, b = size * jax.nn.sigmoid(linear), size * jax.nn.sigmoid(-linear)
     rows = gammaln(size) - gammaln(a) - gammaln(b)
     rows += (a - 1) * jnp.log(data["y"]) + (b - 1) * jnp.log1p(-data["y"])
-    prior = _quadratic(theta["beta"], data, "prior_sd")
+    prior = normal_prior(theta["beta"], data["prior_sd"])
     return jnp.sum(rows) + prior - 0.5 * ((theta["log_size"] - 2) / 1.5) ** 2
 
 
 def beta_shares(rng: np.random.Generator, seed: int) -> RandomPosterior:
     """Shares between 0 and 1 with a beta distribution of unknown size."""
     rows, size = ((25, 2), (60, 5))[seed % 2]
-    z, x, unit = _design(rng, rows, size, 5.0)
+    z, x, unit = raw_design(rng, rows, size, 5.0)
     share = 1 / (1 + np.exp(-z @ rng.normal(0, 0.7, size)))
     strength = rng.uniform(3, 30)
     y = np.clip(rng.beta(strength * share, strength * (1 - share)), 1e-3, 1 - 1e-3)
     data = {"x": x, "y": y, "prior_sd": 3 * unit}
     shapes = {"beta": (size,), "log_size": ()}
     middle = {"log_size": 2.0}
-    return _weighed(rng, _beta_shares, shapes, data, {"beta": unit}, middle)
+    return weighed(rng, _beta_shares, shapes, data, {"beta": unit}, middle)
 
 
 def _choice(theta, data):
     linear = data["x"] @ theta["beta"].T
     whole = jnp.concatenate([jnp.zeros_like(linear[:, :1]), linear], axis=1)
     rows = jnp.sum(data["y"] * jax.nn.log_softmax(whole, axis=1), axis=1)
-    return jnp.sum(rows) + _quadratic(theta["beta"], data, "prior_sd")
+    return jnp.sum(rows) + normal_prior(theta["beta"], data["prior_sd"])
 
 
 def choice(rng: np.random.Generator, seed: int) -> RandomPosterior:
     """Choices among three or four goods."""
     rows, size, goods = ((60, 2, 3), (150, 3, 4))[seed % 2]
-    z, x, unit = _design(rng, rows, size, 3.0)
+    z, x, unit = raw_design(rng, rows, size, 3.0)
     linear = np.column_stack(
         [np.zeros(rows), z @ rng.normal(0, 0.8, (size, goods - 1))]
     )
     y = np.eye(goods)[np.argmax(linear + rng.gumbel(size=linear.shape), axis=1)]
     data = {"x": x, "y": y, "prior_sd": 2.5 * unit}
     shapes = {"beta": (goods - 1, size)}
-    return _weighed(rng, _choice, shapes, data, {"beta": unit})
+    return weighed(rng, _choice, shapes, data, {"beta": unit})
 
 
 def _cuts(theta, data):
@@ -107,7 +75,7 @@ def _cuts(theta, data):
     # Differences of small numbers, in whichever tail they are.
     right = low > 0
     share = ndtr(jnp.where(right, -low, high)) - ndtr(jnp.where(right, -high, low))
-    prior = _quadratic(theta["beta"], data, "prior_sd") - 0.125 * theta["first"] ** 2
+    prior = normal_prior(theta["beta"], data["prior_sd"]) - 0.125 * theta["first"] ** 2
     prior -= 0.5 * jnp.sum(theta["log_gap"] ** 2)
     return jnp.sum(jnp.log(share + 1e-12)) + prior
 
@@ -122,7 +90,7 @@ def cuts(rng: np.random.Generator, seed: int) -> RandomPosterior:
     data = {"x": z * scale, "level": level, "prior_sd": 2 / scale}
     shapes = {"beta": (size,), "first": (), "log_gap": (2,)}
     unit, middle = {"beta": 1 / scale}, {"first": -1.0}
-    return _weighed(rng, _cuts, shapes, data, unit, middle)
+    return weighed(rng, _cuts, shapes, data, unit, middle)
 
 
 def _hurdle(theta, data):
@@ -131,20 +99,20 @@ def _hurdle(theta, data):
     rate = jnp.exp(count)
     positive = data["y"] * count - rate - jnp.log(-jnp.expm1(-rate))
     rows = jax.nn.log_sigmoid(jnp.where(seen, some, -some)) + seen * positive
-    prior = _quadratic(theta["any"], data, "prior_sd")
-    return jnp.sum(rows) + prior + _quadratic(theta["count"], data, "prior_sd")
+    prior = normal_prior(theta["any"], data["prior_sd"])
+    return jnp.sum(rows) + prior + normal_prior(theta["count"], data["prior_sd"])
 
 
 def hurdle(rng: np.random.Generator, seed: int) -> RandomPosterior:
     """Counts with one model for any at all and another for how many."""
     rows, size = ((50, 2), (120, 4))[seed % 2]
-    z, x, unit = _design(rng, rows, size, 3.0)
+    z, x, unit = raw_design(rng, rows, size, 3.0)
     some = z @ np.append(rng.normal(), rng.normal(0, 0.6, size - 1))
     rate = np.exp(z @ np.append(rng.uniform(0.5, 2), rng.normal(0, 0.3, size - 1)))
     y = np.maximum(rng.poisson(rate), 1) * (rng.logistic(size=rows) < some)
     data = {"x": x, "y": y, "prior_sd": 2.5 * unit}
     shapes = {"any": (size,), "count": (size,)}
-    return _weighed(rng, _hurdle, shapes, data, {"any": unit, "count": unit})
+    return weighed(rng, _hurdle, shapes, data, {"any": unit, "count": unit})
 
 
 def _tobit(theta, data):
@@ -159,7 +127,7 @@ def _tobit(theta, data):
 def tobit(rng: np.random.Generator, seed: int) -> RandomPosterior:
     """Measurements below a limit known only to be there, far off the origin."""
     rows, size = ((30, 2), (80, 5))[seed % 2]
-    z, x, coefficient = _design(rng, rows, size, 3.0)
+    z, x, coefficient = raw_design(rng, rows, size, 3.0)
     unit = 10 ** rng.uniform(-5, 5)
     place = np.append(unit * rng.normal(0, 100), np.zeros(size - 1))
     y = place[0] + unit * (z @ rng.normal(0, 1, size) + rng.normal(size=rows))
@@ -174,7 +142,7 @@ def tobit(rng: np.random.Generator, seed: int) -> RandomPosterior:
     }
     shapes = {"beta": (size,), "log_sd": ()}
     middle = {"beta": place, "log_sd": np.log(unit)}
-    return _weighed(rng, _tobit, shapes, data, {"beta": unit * coefficient}, middle)
+    return weighed(rng, _tobit, shapes, data, {"beta": unit * coefficient}, middle)
 
 
 def _item_response(theta, data):
@@ -195,13 +163,13 @@ def item_response(rng: np.random.Generator, seed: int) -> RandomPosterior:
     y = rng.logistic(size=(people, items)) < 1.3 * (ability[:, None] - item)
     data = {"y": y, "nodes": _NODES, "weights": _NODE_WEIGHTS}
     shapes = {"item": (items,), "log_slope": ()}
-    return _weighed(rng, _item_response, shapes, data, {})
+    return weighed(rng, _item_response, shapes, data, {})
 
 
 def _logistic(theta, data):
     linear = data["x"] @ theta["beta"]
     rows = data["y"] * linear - jax.nn.softplus(linear)
-    return jnp.sum(rows) + _quadratic(data["mix"] @ theta["beta"], data, "prior_sd")
+    return jnp.sum(rows) + normal_prior(data["mix"] @ theta["beta"], data["prior_sd"])
 
 
 def collinear_logistic(rng: np.random.Generator, seed: int) -> RandomPosterior:
