@@ -29,7 +29,23 @@ def as_array(values: Any, dtype: Any = float) -> Array:
     """
     if is_plain() or isinstance(values, jax.core.Tracer):
         return jnp.asarray(values, dtype)
-    return jnp.asarray(np.asarray(values, jnp.result_type(dtype)))
+    return put(np.asarray(values, jnp.result_type(dtype)))
+
+
+def put(values: np.ndarray) -> Array:
+    """An array on the device, in its own precision or single.
+
+    Newer versions of JAX compile a program for every shape in ``jnp.asarray``.
+
+    Args:
+        values: An array of the host.
+
+    Example:
+        >>> import numpy as np
+        >>> put(np.arange(3)).shape
+        (3,)
+    """
+    return jax.device_put(values)
 
 
 def host_key(seed: int) -> PRNGKeyArray:

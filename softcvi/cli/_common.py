@@ -8,6 +8,10 @@ from cyclopts import Group, Parameter
 # On the command line it is there or not: no value, no default to show.
 Flag = Annotated[bool, Parameter(show_default=False)]
 _GROUP = Group("Common options", sort_key=100)
+ImportLimit = Annotated[
+    float,
+    Parameter(help="Seconds that reading the model file may take; no limit is inf."),
+]
 
 
 @Parameter(name="*", group=_GROUP)

@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from softcvi.cli._common import Computing, Flag
+from softcvi.cli._common import Computing, Flag, ImportLimit
 from softcvi.cli._errors import CommandError
+from softcvi.cli._reading import READING_SECONDS
 
 _EPILOG = """\
 models (found out by looking at the file; --kind overrules):
@@ -129,6 +130,7 @@ def fit(
     data: Annotated[
         Path | None, Parameter(help="Data by name: JSON, CSV, NPZ or R dump.")
     ] = None,
+    import_limit: ImportLimit = READING_SECONDS,
     method: Method = Method(),  # noqa: B008
     output: Output = Output(),  # noqa: B008
     common: Computing = Computing(),  # noqa: B008
@@ -136,8 +138,10 @@ def fit(
     """Fit a model in a file and write posterior, draws and a report."""
     # What follows takes a second to import, which --help should not.
     from softcvi.cli._fit_run import run_fit
+    from softcvi.cli._model_file import ModelFile
     from softcvi.cli._progress import double_precision
 
     # Stan computes in double precision, and its users expect it.
     with double_precision(method.x64 or model.endswith(".stan")):
-        return run_fit(model, data, method, output)
+        file = ModelFile.parse(model, data, import_limit)
+        return run_fit(file, method, output)

@@ -24,7 +24,7 @@ from softcvi.cli._fit_files import (
     write_all,
 )
 from softcvi.cli._folder import hold_folder, refuse_links
-from softcvi.cli._model_file import ModelFile, exited, load_target, model_error
+from softcvi.cli._model_file import ModelFile, exited, model_error
 from softcvi.cli._progress import make_reporter
 from softcvi.cli._terminal import say
 from softcvi.report import FitView, as_json
@@ -38,12 +38,11 @@ _LABELS = {"softcvi": "SoftCVI", "elbo": "ELBO", "snis-fkl": "SNIS-fKL"}
 _DEFAULT_PARTICLES, _DEFAULT_ALPHA = 8, 0.75
 
 
-def run_fit(model: str, data: Path | None, method: Method, output: Output) -> int:
+def run_fit(file: ModelFile, method: Method, output: Output) -> int:
     """Fit, write, and say what came out.
 
     Args:
-        model: The model as ``FILE:NAME``.
-        data: File with its data.
+        file: The model and its data.
         method: How to fit it.
         output: Where to, and what to print.
 
@@ -63,7 +62,7 @@ def run_fit(model: str, data: Path | None, method: Method, output: Output) -> in
     check_writable(output.out)
     with hold_folder(output.out):
         refuse_links(output.out, *FILES)
-        return _run_in_folder(ModelFile.parse(model, data), method, output)
+        return _run_in_folder(file, method, output)
 
 
 def _run_in_folder(file: ModelFile, method: Method, output: Output) -> int:
@@ -119,7 +118,7 @@ def _answer(file: ModelFile, method: Method, output: Output) -> tuple[Any, Any]:
     data = file.read_data()
     draws = None if output.reference is None else read_draws(output.reference)
     objective = _OBJECTIVES[method.objective](method)
-    target = load_target(file.path, file.name, data, method.kind, file.source)
+    target = file.load(data, method.kind)
     if not output.quiet and _is_prior(target):
         print(
             f"note: {file} observes nothing with these data; the answer is the prior",

@@ -42,15 +42,18 @@ def hold_folder(folder: Path) -> Iterator[None]:
         lock = FileLock(path, timeout=0)
         lock.acquire()
     except Timeout:
+        who = _holder(folder / _LOCK) or "another process"
         raise CommandError(
-            f"--out {folder}: is in use by {_holder(folder / _LOCK)}. Wait for it, or "
-            "give another folder."
+            f"--out {folder}: is in use by {who}. Wait for it, or give another folder."
         ) from None
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise CommandError(
             f"--out {folder}: cannot be written ({why}). Give another folder."
         ) from error
+    killed = _holder(path)
+    if killed is not None:
+        print(f"note: {folder}: {killed} did not come to its end", file=sys.stderr)
     try:
         with contextlib.suppress(OSError):  # who holds it is a courtesy, no promise
             path.write_text(json.dumps(_this_process()), encoding="utf-8")
@@ -93,7 +96,7 @@ def _this_process() -> dict[str, str | int]:
     }
 
 
-def _holder(path: Path) -> str:
+def _holder(path: Path) -> str | None:
     try:
         who = json.loads(path.read_text(encoding="utf-8"))
         return (
@@ -101,4 +104,4 @@ def _holder(path: Path) -> str:
             f"({who['command']})"
         )
     except (OSError, ValueError, KeyError, TypeError):
-        return "another process"
+        return None

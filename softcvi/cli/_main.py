@@ -21,6 +21,7 @@ from softcvi.cli._errors import (
     explain,
     usage_message,
 )
+from softcvi.cli._reading import no_silent_end
 from softcvi.cli._terminal import clear_warnings, print_anything
 
 _PIPE_CLOSED = 141
@@ -143,7 +144,7 @@ def _refuse(command: str, message: str) -> int:
 
 def _run(function: Any, bound: inspect.BoundArguments, command: str) -> int:
     common = bound.arguments.get("common", Common())
-    with clear_warnings():
+    with clear_warnings(), no_silent_end():
         try:
             common.prepare()
             code = function(*bound.args, **bound.kwargs)
@@ -153,6 +154,10 @@ def _run(function: Any, bound: inspect.BoundArguments, command: str) -> int:
             # The reader has gone (`softcvi ... | head`): no message can reach it.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return _PIPE_CLOSED
+        except SystemExit as stop:
+            # A command gives back its code; only a model's own code ends it so.
+            ended = CommandError(f"the model ended the program ({stop!r})", FAILURE)
+            return _report_error(command, ended, common.traceback)
         except Exception as error:
             return _report_error(command, error, common.traceback)
 

@@ -15,6 +15,7 @@ from softcvi.cli._common import names_a_flag
 from softcvi.cli._data import TABLES, read_data
 from softcvi.cli._errors import FAILURE, USAGE, CommandError, in_file
 from softcvi.cli._model_kinds import MAKERS, Request, detect, is_model
+from softcvi.cli._reading import READING_SECONDS, ProcessEnd, limited
 from softcvi.targets import AbstractTarget
 
 
@@ -34,12 +35,16 @@ class ModelFile:
     path: Path
     name: str
     data_path: Path | None
+    seconds: float = READING_SECONDS
 
     @classmethod
-    def parse(cls, text: str, data: Path | None) -> "ModelFile":
+    def parse(
+        cls, text: str, data: Path | None, seconds: float = READING_SECONDS
+    ) -> "ModelFile":
         """From ``FILE:NAME``."""
         path, name = split_name(text)
-        return cls(path, path.stem if path.suffix in _READERS else name, data)
+        name = path.stem if path.suffix in _READERS else name
+        return cls(path, name, data, seconds)
 
     def __str__(self) -> str:
         return f"{self.path.name}:{self.name}"
@@ -56,6 +61,13 @@ class ModelFile:
     def source(self) -> str:
         """Where the data came from, for messages."""
         return "--data" if self.data_path is None else self.data_path.name
+
+    def load(
+        self, data: Mapping[str, Any] | Path, kind: str = "auto"
+    ) -> AbstractTarget:
+        """The target, from what ``read_data`` gave."""
+        with limited(self.path, self.seconds):
+            return load_target(self.path, self.name, data, kind, self.source)
 
 
 def load_target(
@@ -135,9 +147,8 @@ def _import(path: Path) -> ModuleType:
 def exited(path: Path, stop: SystemExit) -> CommandError:
     """The error for a model that ends the program instead of defining a model."""
     where = in_file(stop, path.resolve()) or f"{path.name}: SystemExit: {stop}"
-    return CommandError(
-        f"{where}. Remove the call of sys.exit from the model.", FAILURE
-    )
+    call = "os._exit" if isinstance(stop, ProcessEnd) else "sys.exit"
+    return CommandError(f"{where}. Remove the call of {call} from the model.", FAILURE)
 
 
 def _read_stan(

@@ -5,9 +5,10 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from softcvi.cli._common import Common, Flag
+from softcvi.cli._common import Common, Flag, ImportLimit
 from softcvi.cli._errors import CommandError
 from softcvi.cli._folder import hold_folder, refuse_links
+from softcvi.cli._reading import READING_SECONDS
 from softcvi.cli._terminal import say, say_verdict
 
 app = App(
@@ -51,6 +52,7 @@ def report(
         ),
     ] = None,
     together: Annotated[Flag, Parameter(help="Several fits on one page.")] = False,
+    import_limit: ImportLimit = READING_SECONDS,
     quiet: Annotated[Flag, Parameter(help="Print nothing.")] = False,
     common: Common = Common(),  # noqa: B008
 ) -> None:
@@ -60,7 +62,8 @@ def report(
     _refuse_unused(reference, model, data)
     if together and len(folders) == 1:
         raise CommandError("--together: needs several folders. Leave it out.")
-    views = [_read(folder, reference, model, data) for folder in folders]
+    file = None if model is None else _named(model, data, import_limit)
+    views = [_read(folder, reference, file) for folder in folders]
     page = _write(views, folders, out, together)
     for view in views:
         reasons = "; ".join(view.reasons)
@@ -97,15 +100,21 @@ def _write(views: list, folders: tuple[Path, ...], out: Path | None, together) -
         return write_report(views, page)
 
 
-def _read(folder: Path, reference: Path | None, model: str | None, data: Path | None):
+def _named(model: str, data: Path | None, seconds: float) -> Any:
+    from softcvi.cli._model_file import ModelFile
+
+    return ModelFile.parse(model, data, seconds)
+
+
+def _read(folder: Path, reference: Path | None, file: Any):
     from softcvi.cli._data import read_draws
     from softcvi.report import needs_model, read_fit
 
     if reference is None:
         return read_fit(folder)
     draws = read_draws(reference)
-    if model is not None:
-        return read_fit(folder, draws, _target(folder, model, data))
+    if file is not None:
+        return read_fit(folder, draws, _target(folder, file))
     if needs_model(folder, draws):
         told = read_fit(folder).settings
         flags = f"--model {told.get('model', 'FILE.py:NAME')}"
@@ -117,14 +126,12 @@ def _read(folder: Path, reference: Path | None, model: str | None, data: Path | 
     return read_fit(folder, draws)
 
 
-def _target(folder: Path, model: str, data: Path | None) -> Any:
+def _target(folder: Path, named: Any) -> Any:
     """The model that a fit used, from the files that the user named."""
     from softcvi.cli._fit_files import file_digest, read_record
-    from softcvi.cli._model_file import ModelFile, load_target
 
-    named = ModelFile.parse(model, data)
     told = read_record(folder).get("settings", {})
-    for file, what in ((named.path, "model"), (data, "data")):
+    for file, what in ((named.path, "model"), (named.data_path, "data")):
         if file is None:
             continue
         if not file.is_file():
@@ -135,4 +142,4 @@ def _target(folder: Path, model: str, data: Path | None) -> Any:
                 "as it was. Give the same file, or give --reference to softcvi fit."
             )
     kind = str(told.get("kind", "auto"))
-    return load_target(named.path, named.name, named.read_data(), kind, named.source)
+    return named.load(named.read_data(), kind)

@@ -1,13 +1,15 @@
 """``softcvi sweep``: a grid of fits, on one core, on many, or on a cluster."""
 
+import functools
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from softcvi.cli._common import Computing, Flag
+from softcvi.cli._common import Computing, Flag, ImportLimit
 from softcvi.cli._errors import CommandError
 from softcvi.cli._folder import hold_folder, refuse_links
+from softcvi.cli._reading import READING_SECONDS
 from softcvi.cli._terminal import say
 
 app = App(
@@ -56,6 +58,7 @@ def sweep(
     out: Annotated[Path, Parameter(help="Folder for the records.")] = Path(
         "softcvi-sweep"
     ),
+    import_limit: ImportLimit = READING_SECONDS,
     quiet: Annotated[Flag, Parameter(help="No progress and no table.")] = False,
     common: Computing = Computing(),  # noqa: B008
 ) -> int:
@@ -78,7 +81,7 @@ def sweep(
         refuse_links(out, "records.jsonl", "table.md", "sweep.png")
         result = sweeps.sweep(
             combinations,
-            load_model,
+            functools.partial(load_model, seconds=import_limit),
             out,
             executor=makers[executor](),
             progress=make_reporter(quiet, "sweep"),
@@ -103,9 +106,9 @@ def _drawn(result: Any, out: Path) -> list[Path]:
     return [out / "sweep.png"]
 
 
-def load_model(model: str, data: str | None) -> Any:
+def load_model(model: str, data: str | None, seconds: float = READING_SECONDS) -> Any:
     """The target of a model file and a data file; workers import this by name."""
-    from softcvi.cli._model_file import ModelFile, load_target
+    from softcvi.cli._model_file import ModelFile
 
-    file = ModelFile.parse(model, None if data is None else Path(data))
-    return load_target(file.path, file.name, file.read_data(), source=file.source)
+    file = ModelFile.parse(model, None if data is None else Path(data), seconds)
+    return file.load(file.read_data())

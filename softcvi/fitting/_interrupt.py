@@ -176,6 +176,11 @@ def first_line(error: Exception) -> str:
         >>> first_line(RuntimeError("INTERNAL: callback: Traceback\nKeyError: 'a'"))
         "KeyError: 'a'"
     """
+    _, traceback, frames = str(error).rpartition("Traceback")
+    # Frames are indented; what was raised, of whatever name, comes after them.
+    for line in frames.splitlines()[1:] if traceback else ():
+        if line.strip() and not line[0].isspace():
+            return line.strip()
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     for line in reversed(lines):
         if "Error" in line or "Exception" in line:

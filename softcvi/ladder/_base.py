@@ -11,6 +11,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from softcvi._compile import host_fold_in
 from softcvi.diagnostics import Verdict
+from softcvi.diagnostics._chain_draws import ChainDraws
 from softcvi.fitting import AbstractReporter, FitResult, History
 from softcvi.posterior import Posterior
 from softcvi.starts import StartReport, Suggestion
@@ -41,6 +42,10 @@ class Answer(Protocol):
     @property
     def verdict(self) -> Verdict:
         """Whether the draws of ``sample`` can be trusted."""
+
+    @property
+    def chains(self) -> ChainDraws | None:
+        """Draws of chains with their R-hat, if they are the answer."""
 
     @property
     def draws_are(self) -> str:

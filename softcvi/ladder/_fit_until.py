@@ -2,28 +2,36 @@
 
 import os
 import time
+from collections.abc import Callable
 
 from jaxtyping import PRNGKeyArray
 
-from softcvi._compile import collected_rarely, full_precision, host_split
+from softcvi._compile import collected_rarely, full_precision, host_fold_in, host_split
 from softcvi.fitting import AbstractReporter, Checkpoint, FitError, as_reporter
 from softcvi.fitting._begin import failed_start
 from softcvi.fitting._cache import cache_by_default
 from softcvi.fitting._checkpoint import CheckpointError, as_checkpoint
 from softcvi.fitting._checks import check_count, check_target, checked_key
+from softcvi.fitting._fit import was_searched_untrained
 from softcvi.fitting._interrupt import CallbackFailure, callback_failures
 from softcvi.ladder._base import INTERRUPTED, AbstractRung, Attempt, LadderState
 from softcvi.ladder._chains import Chains, ShortChains
 from softcvi.ladder._flow import Flow
 from softcvi.ladder._normal import AsPlaced, Simple
+from softcvi.ladder._parts import ByParts
 from softcvi.ladder._result import LadderResult
 from softcvi.objectives import SoftCVI
 from softcvi.starts import Explore, InBestSpace, NoStart, suggest
 from softcvi.targets import AbstractTarget
 
+# Number of the key of further searches, and the most searches for one posterior.
+_AGAIN, _MOST_SEARCHES = 1_000, 4
+
 DEFAULT_RUNGS: tuple[AbstractRung, ...] = (
+    ByParts(),
     Simple(),
     AsPlaced(),
+    ByParts(),
     Flow(),
     ShortChains(),
     Flow("deeper spline flow", layers=8, width=64, particles=32, factor=2),
@@ -49,13 +57,16 @@ def fit_until(
     ``fit`` stops after the guides that the start suggests; ``fit_until`` goes on to
     deeper flows and Markov chains until an answer is trusted or the budget is spent.
 
-    The rungs: a normal, or a Student's t where the start finds heavy tails or skewness
-    (with several modes a mixture), trained and as placed; a spline flow on the space
-    whitened by it, with up to 16 parameters; many short chains from the draws of the
-    best of these; a deeper flow; and at last NUTS in the whitened space, as long as
-    there is time. The answer is the first that is accepted, or the best. A
-    rung that fails (a missing package, an exception, no memory) is recorded and does
-    not lose what the others have reached.
+    The rungs: each independent part by itself, where the log density is a sum of such
+    and the start or a guide of the whole calls for it; a normal, or a Student's t where
+    the start finds heavy tails or skewness (with several modes a mixture), trained and
+    as placed; a spline flow on the space whitened by it, with up to 16 parameters; many
+    short chains from the draws of the best of these; a deeper flow; and at last NUTS in
+    the whitened space, as long as there is time. The answer is the first that is
+    accepted, or the best. A rung that fails (a missing package, an exception, no
+    memory) is recorded and does not lose what the others have reached. Where a rung has
+    trained parameters of the model and is not trusted, the start looks again, and the
+    rung is tried once more.
 
     Args:
         key: Random key.
@@ -120,6 +131,7 @@ def fit_until(
 
 
 def _try_all(rungs: tuple[AbstractRung, ...], state: LadderState) -> None:
+    searches = 1
     for first in rungs:
         rung: AbstractRung | None = first
         while rung is not None:
@@ -135,26 +147,52 @@ def _try_all(rungs: tuple[AbstractRung, ...], state: LadderState) -> None:
             is_about_model = bool(attempt.verdict and attempt.verdict.is_about_model)
             if attempt.accepted or attempt.interrupted or is_about_model:
                 return
+            if searches < _MOST_SEARCHES and was_searched_untrained(attempt.answer):
+                searches += 1
+                failed = _recorded("search with the trained model", _search, state)
+                if failed is None:
+                    rung = first
+                    continue
+                state.attempts.append(failed)
+                if failed.interrupted:
+                    return
             rung = None if attempt.answer is None else rung.further(attempt)
 
 
+def _search(state: LadderState) -> None:
+    """Look again where the posterior is, with what the model has been trained to."""
+    key = host_fold_in(state.key, _AGAIN + len(state.attempts))
+    start_key, choice_key = host_split(key, 2)
+    report = InBestSpace(Explore()).find(start_key, state.target)
+    state.suggestions = suggest(choice_key, report)
+    state.report, state.target = report, report.target
+
+
 def _try(rung: AbstractRung, state: LadderState) -> Attempt | None:
+    return _recorded(type(rung).__name__, rung.attempt, state)
+
+
+def _recorded(
+    name: str,
+    attempt: Callable[[LadderState], Attempt | None],
+    state: LadderState,
+) -> Attempt | None:
+    """An attempt, whose failure does not lose what others have reached."""
     began = time.perf_counter()
     try:
-        return rung.attempt(state)
+        return attempt(state)
     except CheckpointError:
         raise  # a file that must not be written over
     except KeyboardInterrupt:
         if not any(attempt.answer for attempt in state.attempts):
             raise
         seconds = time.perf_counter() - began
-        return Attempt(type(rung).__name__, seconds, failure=INTERRUPTED)
+        return Attempt(name, seconds, failure=INTERRUPTED)
     except Exception as error:
         # Whatever it is: earlier answers must not be lost to it.
         lines = str(error).strip().splitlines()
         words = f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
         seconds = time.perf_counter() - began
-        name = type(rung).__name__
         return Attempt(name, seconds, failure=words, error=error)
 
 

@@ -5,9 +5,9 @@ import dataclasses
 from jaxtyping import Array, PRNGKeyArray
 
 from softcvi.diagnostics import Verdict
+from softcvi.diagnostics._chain_draws import ChainDraws
 from softcvi.fitting import FitResult, History
 from softcvi.ladder._base import INTERRUPTED, Answer, Attempt
-from softcvi.ladder._chains import ChainDraws, ChainResult
 from softcvi.posterior import ImportanceSample, Posterior
 from softcvi.starts import StartReport
 
@@ -50,12 +50,9 @@ class LadderResult:
         return self.best.accepted
 
     @property
-    def chain(self) -> ChainDraws | None:
-        """The chains' draws, if they are the answer."""
-        answer = self.answer
-        if isinstance(answer, FitResult):
-            return answer.chains
-        return answer.chain if isinstance(answer, ChainResult) else None
+    def chains(self) -> ChainDraws | None:
+        """Draws of chains, if they are the answer."""
+        return self.answer.chains
 
     @property
     def result(self) -> FitResult:

@@ -185,6 +185,14 @@ def _batches(configurations: Iterable[Configuration]) -> list[list[Configuration
 
 def run_batch(load: Load, batch: Sequence[Configuration]) -> list[dict[str, Any]]:
     """Fit configurations that differ in their seed alone; one record each."""
+    try:
+        return _run_batch(load, batch)
+    except SystemExit as stop:
+        # A model that ends the program would end the sweep, or take a worker down.
+        raise RuntimeError(f"the model ended the program ({stop!r})") from stop
+
+
+def _run_batch(load: Load, batch: Sequence[Configuration]) -> list[dict[str, Any]]:
     first = batch[0]
     target = load(first.model, first.data)
     pairs = [jax.random.split(jax.random.key(c.seed)) for c in batch]

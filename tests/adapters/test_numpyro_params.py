@@ -41,18 +41,29 @@ def test_the_prior_scale_is_that_of_maximum_likelihood(objective):
     assert f"scale: {float(jnp.asarray(trained)):.4g}" in result.summary()
 
 
-def test_an_answer_with_parameters_that_moved_far_is_right_and_trusted():
+def line(x, y):
+    intercept, slope = numpyro.param("a", 0.0), numpyro.param("b", 0.0)
+    sd = numpyro.sample("sd", dist.HalfNormal(1.0))
+    with numpyro.plate("rows", len(x)):
+        numpyro.sample("y", dist.Normal(intercept + slope * x, sd), obs=y)
+
+
+def by_fit(key, target):
+    return softcvi.fit(key, target, progress=False)
+
+
+def by_first_rung(key, target):
+    """So few steps that the parameters are still on their way after the first fit."""
+    rungs = (softcvi.ladder.Simple(),)
+    return softcvi.fit_until(key, target, steps=2000, rungs=rungs, progress=False)
+
+
+@pytest.mark.parametrize("fit", [by_fit, by_first_rung])
+def test_an_answer_with_parameters_that_moved_far_is_right_and_trusted(fit):
     rng = np.random.default_rng(0)
     x = rng.normal(size=60)
     y = 3.0 - 2.0 * x + 0.7 * rng.normal(size=60)
-
-    def line(x, y):
-        intercept, slope = numpyro.param("a", 0.0), numpyro.param("b", 0.0)
-        sd = numpyro.sample("sd", dist.HalfNormal(1.0))
-        with numpyro.plate("rows", len(x)):
-            numpyro.sample("y", dist.Normal(intercept + slope * x, sd), obs=y)
-
-    result = softcvi.fit(jax.random.key(0), from_numpyro(line, x, y), progress=False)
+    result = fit(jax.random.key(0), from_numpyro(line, x, y))
     assert result.verdict.trusted
     trained = result.posterior.target.model_parameters()
     exact = np.polyfit(x, y, 1)

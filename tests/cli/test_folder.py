@@ -1,5 +1,6 @@
 """Output folders, models that misbehave, and warnings."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import time
 import pytest
 
 from softcvi.cli import CommandError, hold_folder, main
+from softcvi.cli._reading import no_silent_end
 
 HOLD = """\
 import sys, time
@@ -35,9 +37,10 @@ def test_a_second_process_is_told_who_holds_the_folder(density, tmp_path, capsys
         child.kill()
         child.wait()
         child.stdout.close()
-    # A killed process leaves its file behind, but not its lock.
+    # A killed process leaves its file behind, but not its lock; the next one says so.
     with hold_folder(out):
         pass
+    assert f"note: {out}: process {child.pid} on " in capsys.readouterr().err
     assert not (out / ".softcvi.lock").exists()
 
 
@@ -56,16 +59,41 @@ def test_a_folder_is_held_once(tmp_path):
         ("import sys\nsys.exit(0)\n", 2),
         ("import sys\nimport numpyro\ndef model():\n    sys.exit(0)\n", 4),
         ("raise SystemExit\n", 1),
+        ("import os\nos._exit(0)\n", 2),
+        ("from os import _exit\nimport numpyro\ndef model():\n    _exit(0)\n", 4),
     ],
 )
 def test_a_model_that_exits_is_an_error(tmp_path, capsys, text, line):
     (tmp_path / "model.py").write_text(text)
     out = tmp_path / "out"
+    end = os._exit
     assert main(["fit", str(tmp_path / "model.py"), "--out", str(out)]) == 1
+    assert os._exit is end
     error = capsys.readouterr().err
-    assert f"model.py:{line}: SystemExit" in error
-    assert "Remove the call of sys.exit" in error
+    call = "os._exit" if "_exit" in text else "sys.exit"
+    assert f"model.py:{line}: " in error
+    assert f"Remove the call of {call} from the model." in error
     assert not out.exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_forked_children_end_as_they_always_do():
+    with no_silent_end():
+        child = os.fork()
+        if child == 0:
+            os._exit(7)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+
+def test_a_crash_in_compiled_code_names_the_line(tmp_path):
+    path = tmp_path / "model.py"
+    path.write_text("import os\nos.abort()\n")
+    command = [sys.executable, "-m", "softcvi", "fit", str(path)]
+    done = subprocess.run(
+        [*command, "--out", str(tmp_path / "out")], capture_output=True, text=True
+    )
+    assert done.returncode != 0
+    assert f'"{path}", line 2' in done.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")

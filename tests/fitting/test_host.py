@@ -211,3 +211,18 @@ def test_little_is_evaluated_after_the_time_is_over():
     result = softcvi.fit(jax.random.key(0), target, guide, **options)
     assert result.status == "stopped"
     assert len(calls) <= 2 * result.steps * 8 + 100
+
+
+@pytest.mark.parametrize("kind", [SystemExit, StopIteration, MemoryError, KeyError])
+def test_whatever_a_callback_raises_is_named(kind):
+    def raising(x):
+        raise kind("why")
+
+    def log_prob(x):
+        shape = jax.ShapeDtypeStruct(x.shape[:-1], x.dtype)
+        return jax.pure_callback(raising, shape, x, vmap_method="broadcast_all")
+
+    with pytest.raises(_interrupt.CallbackFailure) as failure:  # noqa: SIM117
+        with _interrupt.callback_failures():
+            jax.block_until_ready(jax.jit(log_prob)(jnp.zeros(2)))
+    assert _interrupt.first_line(failure.value) == f"{kind.__name__}: {kind('why')}"

@@ -1,5 +1,6 @@
 """The ladder: rungs in order, what makes it stop, and rungs that fail."""
 
+import dataclasses
 import sys
 import time
 
@@ -10,6 +11,7 @@ import pytest
 
 import softcvi
 from softcvi import ladder
+from softcvi.diagnostics import BroadMoments
 from softcvi.fitting import Silent
 from softcvi.ladder import ChainDraws, LadderState
 from softcvi.ladder._chain_space import chain_space
@@ -53,7 +55,7 @@ def test_a_skewed_posterior_is_answered_by_weighted_draws_of_a_t(skewed):
     """Digamma and trigamma of 4 are 1.2561 and 0.2838."""
     answer = skewed
     assert answer.trusted
-    assert answer.chain is None
+    assert answer.chains is None
     # The first rung, without a flow: on some keys a mixture of two t, and on others a
     # normal, as the skewness of 0.53 is near where that is tried.
     [attempt] = answer.attempts
@@ -70,6 +72,7 @@ def test_a_skewed_posterior_is_answered_by_weighted_draws_of_a_t(skewed):
 
 def test_the_answer_of_a_ladder_offers_what_that_of_a_fit_does(skewed):
     fit = skewed.attempts[0].answer
+    assert skewed.chains is fit.chains is None
     for name in ("status", "history", "seconds_compile", "seconds_run"):
         assert getattr(skewed, name) is not None
         assert hasattr(fit, name)
@@ -123,7 +126,8 @@ def by_chains():
 
 
 def test_chains_answer_where_no_normal_will_do(by_chains):
-    chain = by_chains.chain
+    chain = by_chains.chains
+    assert chain is by_chains.attempts[0].answer.chains
     x = np.asarray(chain.draws["x"])[:, 0]
     assert chain.rhat < 1.05
     assert abs(x.mean()) < 4 * 3.0 / np.sqrt(chain.ess)
@@ -132,12 +136,12 @@ def test_chains_answer_where_no_normal_will_do(by_chains):
 
 def test_the_draws_of_chains_are_those_that_are_shown(by_chains):
     draws = np.asarray(by_chains.sample(jax.random.key(0), 500)["x"])
-    kept = np.asarray(by_chains.chain.draws["x"])
+    kept = np.asarray(by_chains.chains.draws["x"])
     assert {tuple(row) for row in draws} <= {tuple(row) for row in kept}
     row = by_chains.summary().splitlines()[-2].split()
     assert row[0] == "x[0]"
     assert float(row[1]) == pytest.approx(float(kept[:, 0].mean()), abs=1e-3, rel=1e-3)
-    assert by_chains.verdict.evidence.sampler.rhat == by_chains.chain.rhat
+    assert by_chains.verdict.evidence.sampler.rhat == by_chains.chains.rhat
     assert by_chains.seconds_compile > 0
 
 
@@ -210,6 +214,20 @@ def test_chains_begin_dispersed_and_in_every_mode():
     starts = np.asarray(chain_space(begun(normal)).starts)
     # Standard deviation two where the posterior's is one, of two hundred numbers.
     assert 1.6 < starts.std() < 2.4
+
+
+def test_chains_that_agree_are_compared_with_the_broad_draws_of_the_search():
+    """All chains stay in a part of the posterior whose rest the search has met."""
+    target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+    state = begun(target)
+    attempt = ladder.Chains(warmup=200, draws=500).attempt(state)
+    assert attempt.accepted
+    met = np.random.default_rng(0).normal(size=(20_000, 2)) * [1.0, 3.0]
+    search = dataclasses.replace(state.report.search, broad=BroadMoments.of(met))
+    state.report = dataclasses.replace(state.report, search=search)
+    attempt = ladder.Chains(warmup=200, draws=500).attempt(state)
+    assert attempt.verdict.level == "not trusted"
+    assert attempt.verdict.evidence.sampler.rhat < 1.01
 
 
 def test_chains_that_differ_in_spread_or_place_have_a_large_rhat():

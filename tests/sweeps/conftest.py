@@ -5,6 +5,7 @@ import pytest
 MODELS = '''
 import os
 import signal
+import sys
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -16,6 +17,8 @@ def load(model, data):
     """A normal whose mean is named; 'deadly' kills its worker once, 'fatal' always."""
     if model == "broken":
         raise ValueError("this model cannot be made")
+    if model == "exits":
+        sys.exit(0)
     if model == "fatal":
         os.kill(os.getpid(), signal.SIGKILL)
     if model.startswith("deadly"):

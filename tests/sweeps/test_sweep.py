@@ -72,6 +72,13 @@ def test_a_model_that_fails_has_a_record_that_says_why(load, tmp_path):
     assert "this model cannot be made" in result.records[1]["message"]
 
 
+def test_a_model_that_exits_does_not_end_the_sweep(load, tmp_path):
+    grid = small(("exits", "1.0"), seeds=(0,))
+    result = sweep(grid, load, tmp_path, progress=False)
+    assert [r["status"] for r in result.records] == ["failed", "finished"]
+    assert "the model ended the program (SystemExit(0))" in result.records[0]["message"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "executor",

@@ -64,5 +64,5 @@ def fit_until(model: ZooModel, seed: int) -> Outcome:
         trusted=answer.trusted,
         verdict=str(answer.verdict),
         details=_details(answer.result)
-        | {"rungs": rungs, "by_chains": answer.chain is not None},
+        | {"rungs": rungs, "by_chains": answer.chains is not None},
     )

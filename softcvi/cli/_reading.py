@@ -1,0 +1,157 @@
+"""Code of a model file while it runs: a note, a limit, and errors for what ends it."""
+
+import _thread
+import contextlib
+import faulthandler
+import io
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from softcvi.cli._errors import FAILURE, CommandError, in_file
+
+READING_SECONDS = 600.0
+_NOTE_SECONDS = 10.0
+_GRACE_SECONDS = 2.0
+_LONGEST = 1e8
+# `os.abort` and signals end with a code and are told by the shell; this one is silent.
+_end_process = os._exit
+
+
+class ProcessEnd(SystemExit):
+    """What ``os._exit`` raises while a command runs."""
+
+
+@contextlib.contextmanager
+def no_silent_end() -> Iterator[None]:
+    """Let ``os._exit`` raise, and let crashes of compiled code name where they were.
+
+    A model that calls it would end the command with the exit code of success, without
+    an answer and without a word. Forked children end as they always do.
+
+    Example:
+        >>> import os
+        >>> with no_silent_end():
+        ...     try:
+        ...         os._exit(0)
+        ...     except SystemExit as stop:
+        ...         print(stop)
+        os._exit(0)
+    """
+    owner, before = os.getpid(), os._exit
+
+    def refuse(status: int = 0) -> None:
+        if os.getpid() != owner:
+            before(status)
+        raise ProcessEnd(f"os._exit({status!r})")
+
+    had_handler = faulthandler.is_enabled()
+    if not had_handler:
+        with contextlib.suppress(OSError, AttributeError):  # stderr may be no file
+            faulthandler.enable(sys.stderr)
+    os._exit = refuse  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        os._exit = before
+        if not had_handler:
+            faulthandler.disable()
+
+
+@contextlib.contextmanager
+def limited(path: Path, seconds: float = READING_SECONDS) -> Iterator[None]:
+    """Say when a model file takes long, and end it after a limit.
+
+    On the main thread the code is interrupted as by Ctrl-C. Code that swallows this, or
+    that gives Python no chance to interrupt it, ends with the process. On other threads
+    (workers of Dask) there is the note alone.
+
+    Args:
+        path: The model file, for messages.
+        seconds: The limit.
+
+    Raises:
+        CommandError: If the limit was reached.
+
+    Example:
+        >>> with limited(Path("model.py")):
+        ...     model = len
+    """
+    if not seconds > 0:
+        raise CommandError(f"--import-limit: must be above 0; got {seconds:g}.")
+    watch = _Watch(path, min(seconds, _LONGEST))
+    try:
+        with watch:
+            yield
+    except KeyboardInterrupt as stop:
+        if not watch.is_over:
+            raise
+        where = in_file(stop, path.resolve()) or path.name
+        raise CommandError(
+            f"{where.removesuffix(': KeyboardInterrupt')}: {watch.why}", FAILURE
+        ) from None
+
+
+class _Watch:
+    """A thread that looks at the clock while a model file is read."""
+
+    def __init__(self, path: Path, seconds: float):
+        self.is_over = False
+        self.why = (
+            f"was not read within {seconds:g} s. Mend the file, or give a longer "
+            "--import-limit."
+        )
+        self._path = path
+        self._seconds = seconds
+        self._ended = threading.Event()
+        is_main = threading.current_thread() is threading.main_thread()
+        self._reader = threading.get_ident() if is_main else None
+
+    def __enter__(self) -> "_Watch":
+        if self._reader is not None:
+            # The last resort needs no turn of Python's: code that never gives one
+            # would keep the thread below from its work.
+            with contextlib.suppress(OSError, AttributeError):
+                faulthandler.dump_traceback_later(
+                    self._seconds + 3 * _GRACE_SECONDS, exit=True, file=sys.stderr
+                )
+        threading.Thread(target=self._look, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        faulthandler.cancel_dump_traceback_later()
+
+    def _look(self) -> None:
+        first = min(_NOTE_SECONDS, self._seconds)
+        if self._ended.wait(first):
+            return
+        if first < self._seconds:
+            _tell(
+                f"note: {self._path} is still being read ({first:g} s); Ctrl-C ends "
+                f"it, and so does --import-limit ({self._seconds:g} s)"
+            )
+            if self._ended.wait(self._seconds - first):
+                return
+        if self._reader is None:
+            return
+        self.is_over = True
+        _interrupt(self._reader)
+        if not self._ended.wait(_GRACE_SECONDS):
+            _tell(f"softcvi: {self._path.name}: {self.why}")
+            _end_process(FAILURE)
+
+
+def _interrupt(thread: int) -> None:
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(thread, signal.SIGINT)  # also ends a sleep
+    else:
+        _thread.interrupt_main()
+
+
+def _tell(text: str) -> None:
+    with contextlib.suppress(OSError, ValueError, io.UnsupportedOperation):
+        print(text, file=sys.stderr, flush=True)
