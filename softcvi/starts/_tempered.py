@@ -46,7 +46,7 @@ _MAX_STAGES = 60
 _MOVES = 4
 # Independent populations: at least, one more for so many parameters, and at most if
 # modes were met once only. In more dimensions a population loses a mode more often.
-_POPULATIONS, _PER_POPULATION, _MOST_POPULATIONS = 3, 4, 8
+_POPULATIONS, _PER_POPULATION, _MOST_POPULATIONS = 2, 3, 8
 # Particles that have to be near a place for it to be met, as a share of all.
 _MET = 0.01
 # A particle is near a place up to this squared distance, in units of a normal's.
