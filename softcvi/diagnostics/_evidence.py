@@ -2,6 +2,7 @@
 
 import equinox as eqx
 import numpy as np
+from jaxtyping import Float
 
 from softcvi.diagnostics._broad import BroadCheck, BroadMoments
 from softcvi.diagnostics._improper import ImproperDirection
@@ -161,6 +162,20 @@ class SearchEvidence(eqx.Module):
     missing_mass: float | None
     broad: BroadMoments | None = None
     narrowest_apart: float | None = None
+
+    def compared_with_broad(
+        self, vectors: Float[np.ndarray, "n d"], weights: np.ndarray | None = None
+    ) -> BroadCheck | None:
+        """How an answer differs from the broad draws; None if there were none.
+
+        Args:
+            vectors: Draws of the answer in the fitting space.
+            weights: Their weights; equal ones by default.
+        """
+        if self.broad is None:
+            return None
+        answer = BroadMoments.of(vectors, weights, beside=self.broad)
+        return self.broad.compared(answer)
 
 
 class Evidence(eqx.Module):

@@ -13,7 +13,6 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from softcvi._compile import host_key
 from softcvi.diagnostics import (
     BroadCheck,
-    BroadMoments,
     Evidence,
     SearchEvidence,
     Verdict,
@@ -181,9 +180,7 @@ class FitResult:
             weights: Their weights; equal ones by default.
         """
         search = None if self.start is None else self.start.search
-        if search is None or (broad := search.broad) is None:
-            return None
-        return broad.compared(BroadMoments.of(vectors, weights, beside=broad))
+        return None if search is None else search.compared_with_broad(vectors, weights)
 
     def _search(self) -> SearchEvidence | None:
         """Evidence of the search, with the mass of modes that the answer leaves out."""
