@@ -53,6 +53,7 @@ class Kind(enum.Enum):
     CHAIN_SPREAD = "chain spread"
     ESCAPED = "escaped chains"
     PER_PARAMETER = "per parameter"
+    PER_PART = "per part"
     SAMPLER_RHAT = "R-hat"
     SAMPLER_ESS = "ESS of chains"
     SAMPLER_DIVERGENCES = "divergences"
@@ -62,6 +63,7 @@ class Kind(enum.Enum):
     MISSING_MASS = "missing mass"
     IMPROPER = "improper"
     CUT = "cut by NaN"
+    UNSTEADY = "another log density each time"
     MODEL_WARNING = "model warning"
     DISCRETE_UNCHECKED = "discrete values unchecked"
     NOTHING_MEASURED = "nothing measured"
@@ -117,6 +119,9 @@ def find(evidence: Evidence) -> tuple[Finding, ...]:
         if len(kept) < len(found):
             dimension = {"dimension": float(evidence.dimension or 0)}
             found = [*kept, Finding(Kind.PER_PARAMETER, Severity.NOTE, dimension)]
+    if evidence.num_parts is not None:
+        numbers = {"count": float(evidence.num_parts)}
+        found.append(Finding(Kind.PER_PART, Severity.NOTE, numbers))
     return tuple(sorted(found, key=lambda finding: -finding.severity))
 
 
@@ -321,6 +326,9 @@ def _of_search(evidence: Evidence) -> list[Finding]:
     if evidence.cut is not None and not evidence.cut < t.caution_cut:
         numbers = {"share": evidence.cut}
         found.append(Finding(Kind.CUT, Severity.CAUTION, numbers))
+    if not evidence.change <= t.max_rounding:
+        numbers = {"nats": evidence.change}
+        found.append(Finding(Kind.UNSTEADY, Severity.BAD, numbers))
     if evidence.model_warnings:
         numbers = {"count": float(len(evidence.model_warnings))}
         found.append(Finding(Kind.MODEL_WARNING, Severity.CAUTION, numbers))
