@@ -3,14 +3,18 @@ r"""Rows per second beside NumPyro's SVI and PyMC's mini-batch ADVI.
 One logistic regression with 20 coefficients, full-rank normals::
 
     python -m softcvi_experiments.throughput --out results/throughput
+    python -m softcvi_experiments.throughput --backend gpu --rows 10000000 \
+        --ways softcvi "NumPyro SVI" --out results/throughput
 
 What a step costs is the difference between a long and a short run over the steps in
-between, in CPU time, so that compilation and other work on the machine do not count.
+between, so that compilation does not count: in CPU time, which leaves out other work on
+the machine, and on accelerators in wall time.
 """
 
 import dataclasses
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +23,13 @@ import numpy as np
 import softcvi
 from softcvi.targets import ControlVariateTarget, DataTarget
 from softcvi_experiments.children import Task
-from softcvi_experiments.rows import NUM_PARAMETERS, answer, logistic, make_data
+from softcvi_experiments.rows import (
+    NUM_PARAMETERS,
+    PLATFORMS,
+    answer,
+    logistic,
+    make_data,
+)
 from softcvi_experiments.store import Record
 from softcvi_experiments.study import AbstractStudy, answered, choices, command
 from softcvi_experiments.tables import markdown_table
@@ -117,7 +127,7 @@ MAKERS = {
 }
 
 
-def measure(way: str, rows: int, batch: int | None) -> Record:
+def measure(way: str, rows: int, batch: int | None, backend: str = "cpu") -> Record:
     """What a step of one of the packages costs.
 
     Example:
@@ -126,8 +136,9 @@ def measure(way: str, rows: int, batch: int | None) -> Record:
     """
     run, particles = MAKERS[way](rows, batch)
     run(_SHORT)  # imports and caches
-    short, steps = _seconds(run, _SHORT), _LONG
-    while (more := _seconds(run, steps) - short) < 0.5 * short and steps < _MOST:
+    clock = time.process_time if backend == "cpu" else time.perf_counter
+    short, steps = _seconds(run, _SHORT, clock), _LONG
+    while (more := _seconds(run, steps, clock) - short) < 0.5 * short and steps < _MOST:
         steps *= 10  # compilation hides what so few steps cost
     per_step = more / (steps - _SHORT)
     if not per_step > 0:
@@ -136,28 +147,34 @@ def measure(way: str, rows: int, batch: int | None) -> Record:
         "way": way,
         "rows": rows,
         "batch": batch,
+        "backend": jax.default_backend(),
         "particles": particles,
         "seconds_per_step": per_step,
     }
 
 
-def _seconds(run: Run, steps: int) -> float:
-    began = time.process_time()
+def _seconds(run: Run, steps: int, clock: Callable[[], float]) -> float:
+    began = clock()
     run(steps)
-    return time.process_time() - began
+    return clock() - began
 
 
 def table(records: list[Record]) -> str:
     """Cost of a step, and rows per second."""
-    header = ["package", "rows", "per step", "particles", "CPU us per step"]
+    header = ["package", "device", "rows", "per step", "particles", "us per step"]
     header += ["million rows read per s", "million row likelihoods per s"]
     order = list(MAKERS)
     rows = []
-    for r in sorted(records, key=lambda r: (r["batch"] or 0, order.index(r["way"]))):
+
+    def place(r: Record) -> tuple:
+        return r.get("backend", "cpu"), r["batch"] or 0, order.index(r["way"])
+
+    for r in sorted(records, key=place):
         read = (r["batch"] or r["rows"]) / r["seconds_per_step"] / 1e6
         rows.append(
             [
                 r["way"],
+                r.get("backend", "cpu"),
                 f"{r['rows']:,}",
                 "all" if r["batch"] is None else f"{r['batch']:,}",
                 str(r["particles"]),
@@ -177,6 +194,7 @@ class Study(AbstractStudy):
         ways: Names of packages.
         rows: Rows of the data.
         batch: Rows of a mini-batch.
+        backend: What JAX computes on.
 
     Example:
         >>> len(Study(["softcvi"]).tasks())
@@ -185,21 +203,31 @@ class Study(AbstractStudy):
 
     name = "throughput"
     worker = "softcvi_experiments.throughput:measure"
-    identity = ("way", "rows", "batch")
+    identity = ("way", "rows", "batch", "backend")
     timeout = 3600.0
     timed = True
 
     ways: Sequence[str] = choices(MAKERS)
     rows: int = 20_000
     batch: int = 500
+    backend: str = choices(PLATFORMS, "cpu")
 
     def tasks(self) -> list[Task]:
         """Each package with all rows and with mini-batches."""
         return [
-            {"way": way, "rows": self.rows, "batch": batch}
+            {
+                "way": way,
+                "rows": self.rows,
+                "batch": batch,
+                "backend": self.backend,
+            }
             for way in self.ways
             for batch in (None, self.batch)
         ]
+
+    def environment(self, out: Path) -> dict[str, str]:
+        """As for others, on the backend."""
+        return super().environment(out) | {"JAX_PLATFORMS": PLATFORMS[self.backend]}
 
     def page(self, records: list[Record]) -> str:
         """The table."""

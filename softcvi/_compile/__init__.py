@@ -30,6 +30,8 @@ computes beyond rounding. ``SOFTCVI_PLAIN_COMPILE=1`` in the environment, or the
   ELBO 1/3. CPU, jax 0.9.2.
 - ``fused``: JAX's generator is a call of its own; elementwise it becomes a part of the
   program around it. CPU and H200, jax 0.9.2; ``tests/fitting/test_speed_guard.py``.
+  Drawing is one operation for JAX: lowering takes a third to a half of the time for
+  each draw of a program, and 20 % less in all for eight schools.
 - ``loop_in_rows``: XLA's CPU runs a loop of small arrays without its thread pool, and
   the whole history is not small. Eight schools' step takes 17 us instead of 42. CPU,
   jax 0.9.2.
@@ -66,6 +68,7 @@ from softcvi._compile._host import (
     host_split,
     host_stack,
     host_unravel,
+    put,
 )
 from softcvi._compile._products import products_on_one_core
 from softcvi._compile._programs import (
@@ -108,6 +111,7 @@ __all__ = [
     "on_device",
     "plain_compilation",
     "products_on_one_core",
+    "put",
     "rarely_run",
     "rehearse",
     "traced_once",

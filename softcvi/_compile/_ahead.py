@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
+from softcvi._compile._host import put
 from softcvi._compile._switch import is_plain
 
 _REHEARSING: contextvars.ContextVar[bool] = contextvars.ContextVar(
@@ -143,7 +143,7 @@ def _made_up(lowered: Any) -> Any:
         if math.prod(info.shape) > _MOST_NUMBERS:
             raise ValueError("too many numbers to make up")
         values = _SMALL * rng.normal(size=info.shape)
-        return jnp.asarray(np.asarray(values, np.dtype(info.dtype)))
+        return put(np.asarray(values, np.dtype(info.dtype)))
 
     made = jax.tree_util.tree_map(array, lowered.lowered.out_info)
     return lowered.postprocess(made)

@@ -70,7 +70,7 @@ def _batched(words, axes):
 batching.primitive_batchers[_threefry_p] = _batched
 
 
-def _lowered(ctx, *words):
+def _lowered(ctx, first, second, x0, x1):
     kind = mlir.aval_to_ir_type(ctx.avals_in[0])
 
     @functools.cache
@@ -78,7 +78,7 @@ def _lowered(ctx, *words):
         word = mlir.ir.IntegerAttr.get(kind.element_type, number)
         return stablehlo.constant(mlir.ir.DenseElementsAttr.get_splat(kind, word))
 
-    return _rounds(*words, stablehlo, constant)
+    return _rounds(first, second, x0, x1, stablehlo, constant)
 
 
 mlir.register_lowering(_threefry_p, _lowered)

@@ -31,7 +31,23 @@ def as_array(values: Any, dtype: Any = float) -> Array:
     """
     if is_plain() or isinstance(values, jax.core.Tracer):
         return jnp.asarray(values, dtype)
-    return jnp.asarray(np.asarray(values, jnp.result_type(dtype)))
+    return put(np.asarray(values, jnp.result_type(dtype)))
+
+
+def put(values: np.ndarray) -> Array:
+    """An array on the device, in its own precision or single.
+
+    Newer versions of JAX compile a program for every shape in ``jnp.asarray``.
+
+    Args:
+        values: An array of the host.
+
+    Example:
+        >>> import numpy as np
+        >>> put(np.arange(3)).shape
+        (3,)
+    """
+    return jax.device_put(values)
 
 
 def host_stack(arrays: Sequence[Array]) -> Array:
@@ -46,7 +62,7 @@ def host_stack(arrays: Sequence[Array]) -> Array:
     """
     if not all(map(_is_here, arrays)):
         return jnp.stack(arrays)
-    return jnp.asarray(np.stack([np.asarray(array) for array in arrays]))
+    return put(np.stack([np.asarray(array) for array in arrays]))
 
 
 def host_ravel(tree: PyTree) -> Array:
@@ -62,7 +78,7 @@ def host_ravel(tree: PyTree) -> Array:
     leaves = jax.tree_util.tree_leaves(tree)
     if not _are_alike(leaves):
         return ravel_pytree(tree)[0]
-    return jnp.asarray(np.concatenate([np.ravel(leaf) for leaf in leaves]))
+    return put(np.concatenate([np.ravel(leaf) for leaf in leaves]))
 
 
 def host_unravel(vector: Array, like: PyTree) -> PyTree:
@@ -83,7 +99,7 @@ def host_unravel(vector: Array, like: PyTree) -> PyTree:
     bounds = np.cumsum([leaf.size for leaf in leaves])[:-1]
     parts = np.split(np.asarray(vector), bounds)
     pairs = zip(parts, leaves, strict=True)
-    new = [jnp.asarray(part.reshape(leaf.shape)) for part, leaf in pairs]
+    new = [put(part.reshape(leaf.shape)) for part, leaf in pairs]
     return jax.tree_util.tree_unflatten(treedef, new)
 
 

@@ -23,7 +23,8 @@ class Prior(NamedTuple):
     Attributes:
         location: Its location.
         scale: Its scale, or the lower triangular factor of its covariance.
-        is_matrix: Whether the scale is such a factor.
+        is_matrix: Whether the members are standardised together, by such a factor or,
+            in a series, each given those before it.
 
     Example:
         >>> Prior(0.0, 1.0).is_matrix

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from softcvi._compile import by_effort, fused, rarely_run
+from softcvi._compile import by_effort, fused, put, rarely_run
 from softcvi.guides import AbstractGuide, VectorGuide, Whitened
 from softcvi.targets import AbstractTarget
 
@@ -176,7 +176,7 @@ def started(x: Float[np.ndarray, "chains d"]) -> Chains:
     step = np.asarray(0.7 * x.shape[1] ** -0.25, x.dtype)
     none = np.zeros((), x.dtype), np.zeros((), np.int32)
     parts = (x, unknown, zeros, step, zeros, zeros, *none)
-    return Chains(*map(jnp.asarray, parts))
+    return Chains(*map(put, parts))
 
 
 def num_full(transitions: int) -> int:

@@ -1,5 +1,6 @@
 """The fitted posterior: what the user keeps."""
 
+import functools
 import itertools
 import os
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import paramax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Int, PRNGKeyArray, PyTree, Shaped
 
-from softcvi._compile import by_effort, fused, host_array, rarely_run
+from softcvi._compile import by_effort, fused, host_array, put, rarely_run
 from softcvi.guides import AbstractGuide
 from softcvi.posterior import _storage
 from softcvi.posterior._importance import (
@@ -25,6 +26,10 @@ from softcvi.posterior._importance import (
 from softcvi.targets import AbstractSpace, AbstractTarget, Structure
 from softcvi.targets._cost import effort_of
 from softcvi.targets._numpy_random import numpy_generator
+
+# Draws that are weighed at a time by a density that takes few at once; the numbers of
+# draws that fits and verdicts ask for are multiples of it.
+_PIECE = 250
 
 
 class Posterior:
@@ -116,11 +121,7 @@ class Posterior:
         """
         target = self._needs_target("importance weights")
         first = 0 if begun is None else len(begun.log_q)
-        weigh = _weigh_by_effort[effort_of(target)]
-        pieces: Iterator = (
-            weigh(self.guide, target, key, piece)
-            for piece in self._pieces(np.arange(first, n), target.particles_at_once)
-        )
+        pieces = self._weighed(target, key, np.arange(first, n))
         if begun is not None:
             parts = (begun.draws, begun.particles, begun.log_p, begun.log_q)
             pieces = itertools.chain([parts], pieces)
@@ -179,14 +180,31 @@ class Posterior:
             )
         return self.target
 
-    def _pieces(self, values: PyTree, at_once: int | None = None):
+    def _pieces(self, values: PyTree):
         n = jax.tree_util.tree_leaves(values)[0].shape[0]
-        size = min(self.particle_batch, at_once or self.particle_batch)
-        for start in range(0, n, size):
-            stop = min(n, start + size)
+        for start in range(0, n, self.particle_batch):
+            stop = min(n, start + self.particle_batch)
             yield jax.tree_util.tree_map(
                 lambda leaf, a=start, b=stop: leaf[a:b], values
             )
+
+    def _weighed(
+        self, target: AbstractTarget, key: PRNGKeyArray, numbers: np.ndarray
+    ) -> Iterator:
+        """Numbered draws with their weights, in pieces."""
+        weigh = _weigh_by_effort[effort_of(target)]
+        at_once = target.particles_at_once
+        if at_once is None:
+            pieces = self._pieces(numbers)
+            yield from (weigh(self.guide, target, key, piece) for piece in pieces)
+            return
+        # Of one size, so that samples of any size share a program.
+        size = min(self.particle_batch, at_once, _PIECE)
+        for start in range(0, len(numbers), size):
+            some = numbers[start : start + size]
+            piece = weigh(self.guide, target, key, np.resize(some, size))
+            first = functools.partial(_first, count=len(some))
+            yield jax.tree_util.tree_map(first, piece)
 
     def _as_particles(self, draws: PyTree) -> PyTree:
         names = self.guide.structure.names
@@ -195,6 +213,10 @@ class Posterior:
             leaves = [jnp.asarray(draws[name]) for name in names]
             return jax.tree_util.tree_unflatten(self.guide.structure.treedef, leaves)
         return jax.tree_util.tree_map(jnp.asarray, draws)
+
+
+def _first(leaf: Array, count: int) -> Array:
+    return leaf if len(leaf) == count else put(np.asarray(leaf)[:count])
 
 
 def _keys(key: PRNGKeyArray, piece: Int[ArrayLike, " m"]) -> Shaped[Array, "m *key"]:

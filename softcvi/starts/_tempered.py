@@ -14,7 +14,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from softcvi._compile import host_array, rarely_run
+from softcvi._compile import host_array, put, rarely_run
 from softcvi.diagnostics._clusters import clusters
 from softcvi.starts._base import AbstractStart, SearchEvidence, StartReport
 from softcvi.starts._double import Density, as_density
@@ -126,7 +126,7 @@ class Evaluator(eqx.Module):
             room[: batches * self.size] = np.resize(
                 some, (batches * self.size, x.shape[1])
             )
-            points = jnp.asarray(room.reshape(self.most, self.size, -1))
+            points = put(room.reshape(self.most, self.size, x.shape[1]))
             found = log_densities(points, np.int32(batches), self.density)
             values.append(np.asarray(found, np.float64).ravel()[: len(some)])
         return np.concatenate(values)

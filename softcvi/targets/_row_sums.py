@@ -13,9 +13,11 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float, PyTree, Scalar
 
+from softcvi._compile import put
 from softcvi.targets._amortised import num_rows
 
 _ROWS = "rows"
+_SymbolicZero = jax.custom_derivatives.SymbolicZero
 _SAMPLE_SEED = 20_26
 # Rows that the identity of a fit is made from, beside a checksum of all.
 _FEW = 16
@@ -72,7 +74,10 @@ class RowsInMemory(AbstractRows):
 
     def __init__(self, data: PyTree, block: int):
         # On the device once, not with every call.
-        self.data = jax.tree_util.tree_map(jnp.asarray, data)
+        self.data = jax.tree_util.tree_map(
+            lambda leaf: leaf if isinstance(leaf, jax.Array) else put(np.asarray(leaf)),
+            data,
+        )
         self.num_rows = num_rows(data)
         self.block = block
 
@@ -82,7 +87,9 @@ class RowsInMemory(AbstractRows):
         return _sum_in_blocks(terms, self.data, self.block, dtype)
 
     def take(self, index: np.ndarray) -> PyTree:
-        return jax.tree_util.tree_map(lambda leaf: np.asarray(leaf[index]), self.data)
+        return jax.tree_util.tree_map(
+            lambda leaf: np.asarray(_rows_at(leaf, index)), self.data
+        )
 
 
 class RowsOnDevices(AbstractRows):
@@ -139,6 +146,11 @@ class RowsOnDevices(AbstractRows):
         return jax.tree_util.tree_map(taken, self.data)
 
 
+@jax.jit
+def _rows_at(leaf: Array, index: Array) -> Array:
+    return leaf[index]
+
+
 def _at(leaf: Array, device: Array, row: Array) -> Array:
     return leaf[device, row]
 
@@ -179,7 +191,6 @@ def _sum_in_blocks(
     block = min(block, rows)
     whole = rows // block * block
 
-    @jax.checkpoint
     def block_sum(start: Array) -> Scalar:
         # Sliced where it is used: a reshaped copy would double the data.
         part = jax.tree_util.tree_map(
@@ -187,16 +198,63 @@ def _sum_in_blocks(
         )
         return folded_sum(terms(part))
 
-    def add(carry: tuple[Array, Array], start: Array):
-        return compensated(*carry, block_sum(start)), None
-
-    zero = jnp.zeros((), dtype)
-    starts = jnp.arange(0, whole, block)
-    (total, lost), _ = jax.lax.scan(add, (zero, zero), starts)
+    width = np.int32 if whole <= np.iinfo(np.int32).max else np.int64
+    starts = np.arange(0, whole, block).astype(width)
+    total, lost = sum_of_blocks(block_sum, starts, dtype)
     if whole < rows:
         rest = jax.tree_util.tree_map(lambda leaf: leaf[whole:], data)
         total, lost = compensated(total, lost, folded_sum(terms(rest)))
     return total, lost
+
+
+def sum_of_blocks(
+    block_sum: Callable[[Array], Scalar], blocks: np.ndarray, dtype: Any
+) -> tuple[Scalar, Scalar]:
+    """The sum over blocks and what it lost, with derivatives from the same pass.
+
+    JAX would go through the blocks once more for a gradient, and evaluate each twice
+    more. Here the pass that is differentiated adds up the blocks' own gradients.
+
+    Args:
+        block_sum: The sum of one block, by its number; what it is differentiated by
+            is read from its closure.
+        blocks: Their numbers.
+        dtype: Of the sum.
+    """
+    converted, closed_over = jax.closure_convert(block_sum, jnp.asarray(blocks[0]))
+
+    @jax.custom_jvp
+    def total_of(*values: Array) -> tuple[Scalar, Scalar]:
+        def add(carry: tuple[Array, Array], number: Array):
+            return compensated(*carry, converted(number, *values)), None
+
+        zero = jnp.zeros((), dtype)
+        return jax.lax.scan(add, (zero, zero), jnp.asarray(blocks))[0]
+
+    def with_tangent(values: Any, tangents: Any) -> Any:
+        is_moved = [not isinstance(t, _SymbolicZero) for t in tangents]
+        moved = [v for v, m in zip(values, is_moved, strict=True) if m]
+        given = [t for t, m in zip(tangents, is_moved, strict=True) if m]
+
+        def of_block(moved: list[Array], number: Array) -> Scalar:
+            new = iter(moved)
+            pairs = zip(values, is_moved, strict=True)
+            return converted(number, *(next(new) if m else v for v, m in pairs))
+
+        def add(carry: tuple, number: Array):
+            (total, lost), slopes = carry
+            value, more = jax.value_and_grad(of_block)(moved, number)
+            slopes = [a + b for a, b in zip(slopes, more, strict=True)]
+            return (compensated(total, lost, value), slopes), None
+
+        zero = jnp.zeros((), dtype)
+        first = ((zero, zero), [jnp.zeros_like(v) for v in moved])
+        (sums, slopes), _ = jax.lax.scan(add, first, jnp.asarray(blocks))
+        pairs = zip(slopes, given, strict=True)
+        return sums, (sum((jnp.sum(s * t) for s, t in pairs), zero), zero)
+
+    total_of.defjvp(with_tangent, symbolic_zeros=True)
+    return total_of(*closed_over)
 
 
 def folded_sum(values: Float[Array, " n"]) -> Scalar:

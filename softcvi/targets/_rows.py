@@ -17,9 +17,11 @@ from softcvi.targets._space import AbstractSpace, ModelSpace
 from softcvi.targets._structure import Structure, as_structure
 
 # Terms of all particles and the rows of a block: 8 MB of them in single precision on a
-# processor, where more at once are no quicker, and 128 MB on an accelerator.
+# processor, where more at once are no quicker, and 128 MB on an accelerator, unless
+# that is more than a few for each row: memory should be that of the data.
 _TERMS_AT_ONCE = {"cpu": 1 << 21}
 _TERMS_ON_ACCELERATORS = 1 << 25
+_TERMS_PER_ROW = 4
 # A block of rows from files; two of them are in memory at a time.
 _SOURCE_BYTES = 1 << 28
 # Rows to search for places with first: this many, and for each parameter; where there
@@ -122,7 +124,8 @@ class DataTarget(AbstractTarget):
 
     @property
     def particles_at_once(self) -> int:
-        terms = _TERMS_AT_ONCE.get(jax.default_backend(), _TERMS_ON_ACCELERATORS)
+        most = min(_TERMS_ON_ACCELERATORS, _TERMS_PER_ROW * self.num_rows)
+        terms = _TERMS_AT_ONCE.get(jax.default_backend(), most)
         return max(1, terms // self.rows.block)
 
     def thinned(self) -> "tuple[DataTarget, float] | None":
@@ -185,11 +188,15 @@ def _as_rows(
 
 
 def _default_block(data: PyTree) -> int:
-    """Rows whose terms fit a processor's cache, or keep an accelerator busy."""
+    """Rows whose terms fit a processor's cache, or keep an accelerator busy.
+
+    Each block takes a dozen launches of some microseconds, in which an accelerator
+    could read a hundred thousand rows.
+    """
     if isinstance(data, AbstractRowSource):
         row = jax.tree_util.tree_leaves(data.row)
         size = sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in row)
         return max(1, min(1 << 15, _SOURCE_BYTES // max(size, 1)))
     if jax.default_backend() == "cpu":
         return 4096
-    return min(max(num_rows(data) // 64, 4096), 1 << 17)
+    return min(max(num_rows(data) // 64, 4096), 1 << 20)

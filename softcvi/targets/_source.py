@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree, Scalar
 
-from softcvi.targets._row_sums import AbstractRows, compensated, folded_sum
+from softcvi.targets._row_sums import AbstractRows, folded_sum, sum_of_blocks
 
 
 class AbstractRowSource(ABC):
@@ -184,19 +184,13 @@ class StreamedRows(AbstractRows):
     def total(
         self, terms: Callable[[PyTree], Array], dtype: Any
     ) -> tuple[Scalar, Scalar]:
-        @jax.checkpoint
         def block_sum(number: Array) -> Scalar:
             rows = jax.pure_callback(self.reader.read, self.reader.like, number)
             is_real = number * self.block + jnp.arange(self.block) < self.num_rows
             return folded_sum(jnp.where(is_real, terms(rows), 0.0))
 
-        def add(carry: tuple[Array, Array], number: Array):
-            return compensated(*carry, block_sum(number)), None
-
-        zero = jnp.zeros((), dtype)
-        numbers = jnp.arange(self.reader.num_blocks)
-        (total, lost), _ = jax.lax.scan(add, (zero, zero), numbers)
-        return total, lost
+        numbers = np.arange(self.reader.num_blocks, dtype=np.int32)
+        return sum_of_blocks(block_sum, numbers, dtype)
 
     def take(self, index: np.ndarray) -> PyTree:
         parts = []

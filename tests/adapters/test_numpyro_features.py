@@ -7,7 +7,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
-from numpyro.contrib.control_flow import scan
+from numpyro.contrib.control_flow import cond, scan
 
 import softcvi
 from softcvi.adapters import from_numpyro, to_arviz
@@ -22,30 +22,79 @@ def tree_of(target, **options):
     return to_arviz(posterior, n=5, **options)
 
 
-def test_sites_inside_scan_and_their_density():
+def walk(y, reverse=False):
+    scale = numpyro.sample("scale", dist.HalfNormal(1))
+    drift = numpyro.sample("drift", dist.Normal(0, scale))
+
+    def step(level, value):
+        level = numpyro.sample("level", dist.Normal(level + drift, scale))
+        numpyro.sample("y", dist.Normal(level, 1), obs=value)
+        return level, None
+
+    scan(step, 0.0, y, reverse=reverse)
+
+
+def log_density_of_walk(scale, drift, level):
+    before = jnp.concatenate([jnp.zeros(1), level[:-1]])
+    exact = dist.HalfNormal(1).log_prob(scale)
+    exact += dist.Normal(0, scale).log_prob(drift)
+    exact += dist.Normal(before + drift, scale).log_prob(level).sum()
+    return exact + dist.Normal(level, 1).log_prob(Y).sum()
+
+
+def test_sites_inside_scan_are_fitted_by_their_steps():
+    target = from_numpyro(walk, Y)
+    assert target.space.decentred == ("drift", "level")
+    steps = jnp.linspace(-1.0, 1.0, 12)
+    u = {"scale": jnp.log(0.5), "drift": jnp.asarray(0.8), "level": steps}
+    x, log_det = target.space.to_model_and_log_det(u)
+    level = jnp.cumsum(0.4 + 0.5 * steps)
+    np.testing.assert_allclose(x["level"], level, rtol=1e-5)
+    np.testing.assert_allclose(log_det, 14 * jnp.log(0.5), rtol=1e-5)
+    exact = log_density_of_walk(0.5, 0.4, level) + log_det
+    np.testing.assert_allclose(target.log_density(u), exact, rtol=1e-5)
+    again, back = target.space.from_model_and_log_det(x)
+    np.testing.assert_allclose(again["level"], steps, atol=1e-5)
+    np.testing.assert_allclose(back, -log_det, rtol=1e-5)
+    assert tree_of(target)["posterior"]["level"].shape == (1, 5, 12)
+
+
+def test_a_series_that_the_data_determine_is_fitted_as_the_model_writes_it():
+    target = from_numpyro(walk, Y)
+    mean = {"scale": jnp.log(0.5), "drift": jnp.asarray(0.8), "level": jnp.zeros(12)}
+    spread = {name: jnp.full_like(value, 0.1) for name, value in mean.items()}
+    chosen = target.recentred(mean, spread)
+    assert "level" not in chosen.space.decentred
+    level = jnp.linspace(0.0, 1.0, 12)
+    x = {"scale": jnp.asarray(0.5), "drift": jnp.asarray(0.4), "level": level}
+    u, log_det = chosen.space.from_model_and_log_det(x)
+    np.testing.assert_allclose(u["level"], level, rtol=1e-6)
+    exact = log_density_of_walk(0.5, 0.4, level) - log_det
+    np.testing.assert_allclose(chosen.log_density(u), exact, rtol=1e-5)
+
+
+def test_sites_of_a_scan_from_last_to_first_stay_as_they_are_written():
+    target = from_numpyro(walk, Y, reverse=True)
+    assert target.space.decentred == ("drift",)
+    assert "from last to first" in target.notes[0]
+
+
+def test_sites_inside_cond_stay_as_they_are_written():
     def model(y):
         scale = numpyro.sample("scale", dist.HalfNormal(1))
-        drift = numpyro.sample("drift", dist.Normal(0, scale))
 
-        def step(level, value):
-            level = numpyro.sample("level", dist.Normal(level + drift, scale))
-            numpyro.sample("y", dist.Normal(level, 1), obs=value)
-            return level, None
+        def branch(scale):
+            return numpyro.sample("b", dist.Normal(0, scale))
 
-        scan(step, 0.0, y)
+        b = cond(y[0] > 0, branch, branch, scale)
+        numpyro.sample("y", dist.Normal(b, 1), obs=y)
 
     target = from_numpyro(model, Y)
-    assert target.space.decentred == ("drift",)
-    assert "scan" in target.notes[0]
-    level = jnp.linspace(0.0, 1.0, 12)
-    u = {"scale": jnp.log(0.5), "drift": jnp.asarray(0.4), "level": level}
-    before = jnp.concatenate([jnp.zeros(1), level[:-1]])
+    assert "cond" in target.notes[0]
+    u = {"scale": jnp.log(0.5), "b": jnp.asarray(0.3)}
     exact = dist.HalfNormal(1).log_prob(0.5) + jnp.log(0.5)
-    exact += dist.Normal(0, 1).log_prob(0.4)
-    exact += dist.Normal(before + 0.2, 0.5).log_prob(level).sum()
-    exact += dist.Normal(level, 1).log_prob(Y).sum()
+    exact += dist.Normal(0, 0.5).log_prob(0.3) + dist.Normal(0.3, 1).log_prob(Y).sum()
     np.testing.assert_allclose(target.log_density(u), exact, rtol=1e-5)
-    assert tree_of(target)["posterior"]["level"].shape == (1, 5, 12)
 
 
 def test_scopes_become_dots_in_a_tree():

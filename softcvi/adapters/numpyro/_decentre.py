@@ -15,9 +15,8 @@ from softcvi.adapters.numpyro._call import (
     moving_sites,
     substitute,
 )
+from softcvi.adapters.numpyro._handlers import forward_scans
 from softcvi.targets import Informed
-
-_IN_LOOP = NotImplementedError("it lies inside scan, and depends on itself")
 
 
 def hierarchical_sites(
@@ -45,8 +44,7 @@ def hierarchical_sites(
     found = moving_sites(call, latents, standardised)
     usable = []
     for name in found:
-        looped = is_in_loop(latents[name])
-        failure = _IN_LOOP if looped else _failure(call, latents, name)
+        failure = _failure(call, latents, name)
         if failure is None:
             usable.append(name)
         else:
@@ -156,10 +154,22 @@ def _moved_and_scaled() -> Any:
 
 def _failure(call: ModelCall, latents: dict[str, dict], name: str) -> Exception | None:
     """Why a site cannot be standardised and back, by shapes alone."""
+    numpyro = require("numpyro", "numpyro")
     values = {n: jnp.asarray(site["value"]) for n, site in latents.items()}
+    stepped: list[str] = []
+
+    def look(site: dict) -> None:
+        if step_of(site) is not None:
+            stepped.append(site["name"])
 
     def there_and_back(values: dict[str, Any]) -> Any:
-        trace = call.trace(substitute(values))
+        trace = call.trace(
+            substitute(values),
+            lambda model: numpyro.handlers.substitute(model, substitute_fn=look),
+            *((forward_scans,) if is_in_loop(latents[name]) else ()),
+        )
+        if is_in_loop(latents[name]) and name not in stepped:
+            raise NotImplementedError("it lies inside cond, or in loops in a loop")
         transform = standardising(trace[name]["fn"])
         u = transform.inv(values[name])
         return transform(u), transform.log_abs_det_jacobian(u, values[name])
@@ -171,6 +181,11 @@ def _failure(call: ModelCall, latents: dict[str, dict], name: str) -> Exception 
     if again.shape != values[name].shape:
         return ValueError(f"shape {values[name].shape} becomes {again.shape}")
     return None
+
+
+def step_of(site: dict) -> Any:
+    """The number of the step of ``scan`` that a site belongs to; None outside of it."""
+    return site.get("infer", {}).get("_scan_current_index")
 
 
 def _note(name: str, error: Exception) -> str:

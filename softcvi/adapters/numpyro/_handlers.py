@@ -33,6 +33,19 @@ def whole_plates(model: Callable) -> Callable:
     return WholePlates(model)
 
 
+def forward_scans(model: Callable) -> Callable:
+    """Refuses ``scan`` from last to first, whose steps NumPyro counts the other way."""
+    numpyro = require("numpyro", "numpyro")
+
+    class ForwardScans(numpyro.primitives.Messenger):
+        def process_message(self, msg):
+            # f, init, xs, length, reverse
+            if msg["type"] == "control_flow" and msg["args"][4:5] == (True,):
+                raise NotImplementedError("it lies inside a scan from last to first")
+
+    return ForwardScans(model)
+
+
 def redrawn(model: Callable) -> Callable:
     """Observed sites are drawn, in the shape of their data."""
     numpyro = require("numpyro", "numpyro")

@@ -50,9 +50,9 @@ def from_numpyro(
             a guide on the right support); or a space of ``softcvi.targets``.
         decentre: Fit sites whose location or scale depends on other latents in
             non-centred coordinates, as a user who knows of Neal's funnel would write
-            them by hand; ``fit`` without a guide goes back to centred ones for sites
-            on which the data say much. Draws and densities are those of the model as
-            it is written.
+            them by hand, and series inside ``scan`` by their steps; ``fit`` without a
+            guide goes back to centred ones for sites on which the data say much. Draws
+            and densities are those of the model as it is written.
         **kwargs: Keyword arguments of the model.
 
     Returns:

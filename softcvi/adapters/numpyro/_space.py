@@ -15,7 +15,7 @@ from softcvi.adapters.numpyro._call import (
     moving_sites,
     substitute,
 )
-from softcvi.adapters.numpyro._decentre import prior_of, standardising
+from softcvi.adapters.numpyro._decentre import prior_of, standardising, step_of
 from softcvi.targets import AbstractSpace, Informed, SpaceOfModel
 
 
@@ -70,8 +70,11 @@ class DynamicSpace(AbstractSpace):
         names: Names of the latent sites.
         decentred: Names of the sites that are fitted in standardised coordinates.
         informed: What the data say of these, by name, where that is used.
-        looped: Transforms of the sites inside ``scan``, whose values are not at hand
-            while the loop runs; they are the same for every value of other sites.
+        looped: Transforms of the sites inside ``scan`` that are not standardised: their
+            values are not at hand while the loop runs, and they are the same for every
+            value of other sites.
+        stepped: Names of the sites inside ``scan`` that are standardised, each step
+            given those before it.
     """
 
     call: ModelCall
@@ -80,6 +83,7 @@ class DynamicSpace(AbstractSpace):
     decentred: tuple[str, ...] = eqx.field(static=True, default=())
     informed: Mapping[str, Informed] = eqx.field(default_factory=dict)
     looped: dict[str, Any] = eqx.field(default_factory=dict)
+    stepped: tuple[str, ...] = eqx.field(static=True, default=())
 
     def stored(self) -> SpaceOfModel:
         return SpaceOfModel(self.decentred, self.informed)
@@ -88,7 +92,13 @@ class DynamicSpace(AbstractSpace):
         """Location and scale of the standardised sites where their parents are."""
         trace = self.call.trace(substitute(self.to_model(u)))
         found = {name: prior_of(trace[name]["fn"]) for name in self.decentred}
-        return {name: each[0] for name, each in found.items() if each is not None}
+        priors = {name: each[0] for name, each in found.items() if each is not None}
+        # What the data say of one step is about all that follow too: a series is
+        # standardised as a whole, like a vector with a matrix.
+        return {
+            name: prior._replace(is_matrix=prior.is_matrix or name in self.stepped)
+            for name, prior in priors.items()
+        }
 
     def to_model_and_log_det(self, u: dict) -> tuple[dict, Scalar]:
         x, log_dets = self.to_model_and_log_dets(u)
@@ -112,14 +122,18 @@ class DynamicSpace(AbstractSpace):
             out[name], log_dets[name] = move(transform, jnp.asarray(values[name]))
         of_model = out if sign > 0 else values
         in_loops = {name: of_model[name] for name in self.looped}
+        if sign < 0:
+            in_loops |= {name: values[name] for name in self.stepped}
 
         def fix(site: dict) -> Any:
             name = site["name"]
             if site["type"] != "sample" or name not in self.names:
                 return None
-            if name in self.looped:
+            if name in in_loops:
                 return None
             value = jnp.asarray(values[name])
+            if name in self.stepped:
+                return standardising(site["fn"])(value[step_of(site)])
             if name in self.offsets:
                 out[name] = value + sign * self.offsets[name]
             else:
@@ -131,10 +145,19 @@ class DynamicSpace(AbstractSpace):
                 out[name], log_dets[name] = move(transform, value)
             return out[name] if sign > 0 else value
 
-        self.call.trace(
+        trace = self.call.trace(
             substitute(in_loops),
             lambda m: numpyro.handlers.substitute(m, substitute_fn=fix),
         )
+        for name in self.stepped:
+            site = trace[name]
+            transform = standardising(site["fn"])
+            if sign > 0:
+                u, out[name] = jnp.asarray(values[name]), site["value"]
+                log_det = transform.log_abs_det_jacobian(u, out[name])
+                log_dets[name] = jnp.sum(log_det)
+            else:
+                out[name], log_dets[name] = move(transform, jnp.asarray(values[name]))
         return {name: out[name] for name in self.names}, log_dets
 
 
@@ -184,9 +207,11 @@ def make_space(
         return None if site["name"] in offsets else transform_of(site)
 
     if decentred or moving_sites(call, latents, transform_if_continuous):
-        looped = {n: t for n, t in transforms.items() if is_in_loop(latents[n])}
+        loops = {n: t for n, t in transforms.items() if is_in_loop(latents[n])}
+        looped = {n: t for n, t in loops.items() if n not in decentred}
+        stepped = tuple(name for name in loops if name in decentred)
         names = tuple(latents)
-        return DynamicSpace(call, offsets, names, decentred, informed, looped)
+        return DynamicSpace(call, offsets, names, decentred, informed, looped, stepped)
     return SiteSpace(transforms, offsets)
 
 

@@ -11,11 +11,13 @@ from jaxtyping import Array, Scalar
 
 from softcvi.adapters._extras import require
 from softcvi.adapters._recentre import Prior
+from softcvi.adapters.pymc._series import Series, read_series
+from softcvi.adapters.pymc._standardising import AbstractStandardising
 from softcvi.targets import Informed
 
 
-class Standardising(eqx.Module):
-    """How one variable follows from its standardised twin, given the others.
+class Standardising(AbstractStandardising):
+    """A variable with a location and a scale.
 
     Attributes:
         name: The variable.
@@ -31,10 +33,6 @@ class Standardising(eqx.Module):
     is_matrix: bool = eqx.field(static=True)
 
     def prior(self, values: list) -> Prior:
-        """Location and scale, given the other variables.
-
-        The scale of a vector is the lower triangular factor of its covariance.
-        """
         location, scale, _ = self.parameters(*values)
         if self.is_matrix:
             scale = jnp.linalg.cholesky(scale)
@@ -43,17 +41,6 @@ class Standardising(eqx.Module):
     def standard_log_prob(
         self, u: Array, values: list, data: Informed | None = None
     ) -> Scalar:
-        """Log density of the twin, without a way through its value.
-
-        The value is rounded, and where the scale is tiny beside the location nothing of
-        the twin is left in it: a hierarchy would have a mode at a scale of zero that is
-        made of rounding alone.
-
-        Args:
-            u: The twin.
-            values: Values of all variables.
-            data: What the data say of the variable, if that is used.
-        """
         location, scale, degrees = self.parameters(*values)
         if data is None:
             return jnp.sum(self.log_prob(u, degrees))
@@ -63,7 +50,6 @@ class Standardising(eqx.Module):
     def forward(
         self, z: Array, values: list, data: Informed | None = None
     ) -> tuple[Array, Scalar]:
-        """The value, and the log Jacobian."""
         location, scale, log_det = self._at(z, values, data)
         if self.is_matrix:
             return location + jnp.einsum("...ij,...j->...i", scale, z), log_det
@@ -72,7 +58,6 @@ class Standardising(eqx.Module):
     def backward(
         self, value: Array, values: list, data: Informed | None = None
     ) -> Array:
-        """The standardised twin of a value."""
         location, scale, _ = self._at(value, values, data)
         if self.is_matrix:
             shift = jnp.broadcast_to(value - location, value.shape)[..., None]
@@ -94,8 +79,8 @@ class Standardising(eqx.Module):
 
 def standardisings(
     model: Any, values: list, jaxify: Callable
-) -> tuple[Standardising, ...]:
-    """The variables whose location or scale depends on other free variables.
+) -> tuple[AbstractStandardising, ...]:
+    """Variables whose location or scale depends on others, and normal series.
 
     Args:
         model: The PyMC model.
@@ -103,8 +88,17 @@ def standardisings(
         jaxify: PyMC's translator of graphs.
     """
     ancestors = require("pytensor.graph.traversal", "pymc").ancestors
-    found = []
+    found: list[AbstractStandardising] = []
+
+    def translated(graphs: list) -> Callable:
+        return jaxify(inputs=values, outputs=model.replace_rvs_by_values(graphs))
+
     for rv in model.free_RVs:
+        series = None if model.rvs_to_transforms[rv] else read_series(rv)
+        if series is not None:
+            graphs, num_first, sums = series
+            found.append(Series(rv.name, translated(graphs), num_first, sums))
+            continue
         family = _FAMILIES.get(str(getattr(rv.owner.op, "name", None)))
         if family is None:
             continue
@@ -116,8 +110,7 @@ def standardisings(
         others = set(model.free_RVs) - {rv}
         if not others & set(ancestors([location, scale])):
             continue
-        outputs = model.replace_rvs_by_values([location, scale, degrees])
-        function = jaxify(inputs=values, outputs=outputs)
+        function = translated([location, scale, degrees])
         is_matrix = family.read is _vector
         found.append(Standardising(rv.name, function, family.log_prob, is_matrix))
     return tuple(found)

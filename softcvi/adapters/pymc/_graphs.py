@@ -7,8 +7,9 @@ import numpy as np
 
 from softcvi.adapters._extras import require
 from softcvi.adapters.pymc._data import Reading
-from softcvi.adapters.pymc._decentre import Standardising, standardisings
+from softcvi.adapters.pymc._decentre import standardisings
 from softcvi.adapters.pymc._ranges import depends_on_variables, discrete_ranges
+from softcvi.adapters.pymc._standardising import AbstractStandardising
 
 
 class PyMCGraphs:
@@ -47,7 +48,7 @@ class PyMCGraphs:
         self.observed: dict[str, np.ndarray] = parts["observed"]
         self.constants: dict[str, np.ndarray] = parts["constants"]
         self.reference: Callable = parts["reference"]
-        self.standardisings: tuple[Standardising, ...] = parts["standardisings"]
+        self.standardisings: tuple[AbstractStandardising, ...] = parts["standardisings"]
         self.ranges: dict[str, tuple[int, int]] = parts["ranges"]
         self.dims: dict[str, tuple] = parts["dims"]
         self.coords: dict[str, np.ndarray] = parts["coords"]

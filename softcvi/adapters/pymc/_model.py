@@ -32,9 +32,9 @@ def from_pymc(model: Any, *, decentre: bool = True) -> PyMCTarget:
     Args:
         model: A ``pymc.Model`` or ``bambi.Model``.
         decentre: Fit variables whose location or scale depends on other variables in
-            non-centred coordinates; ``fit`` without a guide goes back to centred ones
-            where the data say much. Draws and densities are those of the model as it
-            is written.
+            non-centred coordinates, and normal series by their steps; ``fit`` without
+            a guide goes back to centred ones where the data say much. Draws and
+            densities are those of the model as it is written.
 
     Returns:
         A target for ``softcvi.fit``.

@@ -16,8 +16,8 @@ from softcvi.adapters._extras import require
 from softcvi.adapters._model_target import AbstractModelTarget
 from softcvi.adapters._recentre import Prior, space_by_data, standardised_sites
 from softcvi.adapters.pymc._data import as_it_was
-from softcvi.adapters.pymc._decentre import Standardising
 from softcvi.adapters.pymc._graphs import PyMCGraphs
+from softcvi.adapters.pymc._standardising import AbstractStandardising
 from softcvi.adapters.pymc._trace import draws_for_pymc, without_messages
 from softcvi.targets import AbstractSpace, Informed, SpaceOfModel, Structure
 
@@ -79,7 +79,7 @@ class PyMCSpace(AbstractSpace):
             )
         return values, log_dets
 
-    def _standardisings(self) -> list[Standardising]:
+    def _standardisings(self) -> list[AbstractStandardising]:
         return [s for s in self.graphs.standardisings if s.name in self.decentred]
 
 
