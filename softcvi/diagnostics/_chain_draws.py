@@ -208,7 +208,7 @@ def chains_from(
             break
     x = x.reshape(-1, size)
     pieces = np.array_split(x, -(-CHAINS_OF_MANY * count // _PIECE))
-    draws = [_in_model(as_array(piece, dtype), target) for piece in pieces]
+    draws = [in_model(as_array(piece, dtype), target) for piece in pieces]
     joined = jax.tree_util.tree_map(lambda *leaves: np.concatenate(leaves), *draws)
     return ChainDraws(joined, rhat, ess, divergences), x.astype(np.float64)
 
@@ -279,7 +279,14 @@ def _agreement(
 
 
 @rarely_run
-def _in_model(x: Float[Array, "n d"], target: AbstractTarget) -> dict[str, Array]:
+def in_model(x: Float[Array, "n d"], target: AbstractTarget) -> dict[str, Array]:
+    """Vectors of the fitting space as named arrays in model coordinates.
+
+    Args:
+        x: The vectors.
+        target: The posterior.
+    """
+
     def one(x):
         return target.describe(target.space.to_model(target.structure.unravel(x)))
 

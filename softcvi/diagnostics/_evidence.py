@@ -2,6 +2,7 @@
 
 import equinox as eqx
 import numpy as np
+from jaxtyping import Float
 
 from softcvi.diagnostics._broad import BroadCheck, BroadMoments
 from softcvi.diagnostics._improper import ImproperDirection
@@ -162,6 +163,20 @@ class SearchEvidence(eqx.Module):
     broad: BroadMoments | None = None
     narrowest_apart: float | None = None
 
+    def compared_with_broad(
+        self, vectors: Float[np.ndarray, "n d"], weights: np.ndarray | None = None
+    ) -> BroadCheck | None:
+        """How an answer differs from the broad draws; None if there were none.
+
+        Args:
+            vectors: Draws of the answer in the fitting space.
+            weights: Their weights; equal ones by default.
+        """
+        if self.broad is None:
+            return None
+        answer = BroadMoments.of(vectors, weights, beside=self.broad)
+        return self.broad.compared(answer)
+
 
 class Evidence(eqx.Module):
     """Everything the verdict may read; what was not measured is None.
@@ -180,6 +195,8 @@ class Evidence(eqx.Module):
         has_discrete: Whether some parameters are discrete: neither chains nor a search
             then check that no other values were missed.
         dimension: Number of scalar parameters.
+        num_parts: Number of independent parts that were judged by themselves; all of
+            this is then about the one that can be trusted least.
         drift: Change of the ELBO over the last part of the run, in nats.
         weights: Fresh importance weights.
         chains: Short chains from the draws.
@@ -210,6 +227,7 @@ class Evidence(eqx.Module):
     has_gradient: bool | None = None
     has_discrete: bool = False
     dimension: int | None = None
+    num_parts: int | None = None
     drift: float | None = None
     weights: WeightEvidence | None = None
     chains: ChainCheck | None = None

@@ -53,6 +53,7 @@ class Kind(enum.Enum):
     CHAIN_SPREAD = "chain spread"
     ESCAPED = "escaped chains"
     PER_PARAMETER = "per parameter"
+    PER_PART = "per part"
     SAMPLER_RHAT = "R-hat"
     SAMPLER_ESS = "ESS of chains"
     SAMPLER_DIVERGENCES = "divergences"
@@ -117,6 +118,9 @@ def find(evidence: Evidence) -> tuple[Finding, ...]:
         if len(kept) < len(found):
             dimension = {"dimension": float(evidence.dimension or 0)}
             found = [*kept, Finding(Kind.PER_PARAMETER, Severity.NOTE, dimension)]
+    if evidence.num_parts is not None:
+        numbers = {"count": float(evidence.num_parts)}
+        found.append(Finding(Kind.PER_PART, Severity.NOTE, numbers))
     return tuple(sorted(found, key=lambda finding: -finding.severity))
 
 

@@ -177,6 +177,10 @@ _REASONS: dict[Kind, Callable[[dict[str, float]], str]] = {
         "deviation of each, which short chains confirm; weights of whole draws say "
         "nothing"
     ),
+    Kind.PER_PART: lambda n: (
+        f"each of {n['count']:.0f} independent parts was judged by itself, and this is "
+        "about the one that can be trusted least"
+    ),
     Kind.SAMPLER_RHAT: lambda n: (
         f"R-hat {n['rhat']:.3f} is not below {n['limit']}: the chains disagree"
     ),

@@ -3,6 +3,7 @@
 from softcvi.fitting._cache import enable_compilation_cache
 from softcvi.fitting._checkpoint import Checkpoint
 from softcvi.fitting._fit import fit
+from softcvi.fitting._history import History
 from softcvi.fitting._many import fit_many
 from softcvi.fitting._optimizer import (
     AbstractOptimizer,
@@ -20,7 +21,7 @@ from softcvi.fitting._progress import (
     Silent,
     as_reporter,
 )
-from softcvi.fitting._result import FitError, FitResult, History, as_table
+from softcvi.fitting._result import FitError, FitResult, as_table
 from softcvi.fitting._stopping import (
     AbstractStoppingRule,
     EvaluationLimit,

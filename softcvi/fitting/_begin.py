@@ -12,8 +12,9 @@ from jaxtyping import PRNGKeyArray
 
 from softcvi._compile import host_key
 from softcvi.diagnostics import THRESHOLDS
+from softcvi.fitting._history import History
 from softcvi.fitting._interrupt import CallbackFailure, first_line
-from softcvi.fitting._result import FitResult, History
+from softcvi.fitting._result import FitResult
 from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective, SoftCVI, TemperedProposal
 from softcvi.posterior import Posterior

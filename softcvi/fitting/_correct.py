@@ -27,7 +27,7 @@ def corrected(result: FitResult) -> FitResult:
     target = result.posterior.target
     if result.status != "finished" or not result.has_weights or target is None:
         return result
-    if _num_places(result) > 1:
+    if _num_places(result) > 1 or result.parts is not None:
         return result  # chains do not tell how much mass each mode has
     has_rows = target.draw_data(host_key(0)) is not None
     if has_rows or result.evidence.chains is None or result.verdict.trusted:

@@ -17,6 +17,7 @@ from softcvi.fitting._devices import (
     is_first,
     shared,
 )
+from softcvi.fitting._history import History
 from softcvi.fitting._interrupt import (
     Abandoned,
     CallbackFailure,
@@ -28,7 +29,6 @@ from softcvi.fitting._interrupt import (
 )
 from softcvi.fitting._loop import LoopState, Run
 from softcvi.fitting._progress import AbstractReporter
-from softcvi.fitting._result import History
 from softcvi.fitting._stopping import AbstractStoppingRule, Never, Progress
 
 _CHUNK_SECONDS = 0.25

@@ -1,8 +1,10 @@
 """``fit``: from a target to a posterior. Checks, normalises and delegates."""
 
 import dataclasses
+import functools
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -22,6 +24,7 @@ from softcvi.fitting._begin import (
     placed,
     suggested,
 )
+from softcvi.fitting._by_parts import fitted_by_parts, is_clear
 from softcvi.fitting._cache import cache_by_default
 from softcvi.fitting._checkpoint import Checkpoint, as_checkpoint
 from softcvi.fitting._checks import (
@@ -42,11 +45,12 @@ from softcvi.fitting._stopping import AbstractStoppingRule, Never
 from softcvi.fitting._train import Plan, raise_if_failed, train
 from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective, SoftCVI
-from softcvi.starts import AbstractStart, NoStart, as_start, suggest
+from softcvi.starts import AbstractStart, Explore, NoStart, as_start, suggest
 from softcvi.targets import AbstractTarget
 
 # Number of the key of a second start.
 _AGAIN = 1_000
+_PARTS = 1_001
 
 
 @collected_rarely
@@ -104,6 +108,8 @@ def fit(
     Returns:
         The posterior with its status, history and verdict. It is never worse than the
         guide at the start: where training made it worse, the start is given back.
+        A sum over independent parts, with several modes or a guide that is not
+        trusted, is fitted part by part: ``parts``.
         Where no guide is trusted, ``sample`` gives draws of chains that began at those
         of the guide, if the model has a gradient, the chains agree and no stopping rule
         was given.
@@ -155,15 +161,37 @@ def fit(
         return result
     seconds_start = time.perf_counter() - began
 
+    by_parts: Callable[[], FitResult | None] = _as_a_whole
+    # Chains and parts could exceed a limit that the user has set.
+    is_free = guide is None and isinstance(stopping, Never)
+    if is_free and isinstance(start, Explore) and host.checkpoint is None:
+        fit_one = functools.partial(
+            fit,
+            objective=objective,
+            steps=steps,
+            learning_rate=learning_rate,
+            optimizer=optimizer,
+            start=start,
+            progress=False,
+            throw=False,
+        )
+        parts_key = host_fold_in(key, _PARTS)
+        by_parts = functools.partial(fitted_by_parts, parts_key, target, fit_one)
+    if not is_clear(beginning.report):
+        fallen_apart = by_parts()
+        if fallen_apart is not None:
+            return fallen_apart
     result = _first_trusted(run_key, beginning, plan)
     if guide is None and was_searched_untrained(result):
         again_key = host_fold_in(key, _AGAIN)
         result = _with_trained_model(again_key, result, start, objective, plan)
     raise_if_failed([result], throw)
-    # Chains could exceed a limit that the user has set.
-    if guide is None and isinstance(stopping, Never):
+    if is_free:
         try:
             with callback_failures():
+                fallen_apart = None if result.verdict.trusted else by_parts()
+                if fallen_apart is not None:
+                    return max(result, fallen_apart, key=lambda answer: answer.rank)
                 result = corrected(result)
         except KeyboardInterrupt:
             result = _interrupted(result, "before chains have corrected it")
@@ -171,6 +199,10 @@ def fit(
             message = f"{result.message}; chains failed: {first_line(error)}"
             result = result.with_facts(message=message)
     return result.with_facts(seconds_start=seconds_start)
+
+
+def _as_a_whole() -> None:
+    """A posterior that is fitted as a whole."""
 
 
 def was_searched_untrained(result: Any) -> bool:

@@ -6,16 +6,13 @@ import functools
 import math
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
-from jax.typing import ArrayLike
-from jaxtyping import Array, Float, PRNGKeyArray, Real
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from softcvi._compile import host_key
 from softcvi.diagnostics import (
     BroadCheck,
-    BroadMoments,
     Evidence,
     SearchEvidence,
     Verdict,
@@ -28,7 +25,9 @@ from softcvi.diagnostics import (
 from softcvi.diagnostics._chain_draws import ChainDraws
 from softcvi.diagnostics._examine import prepare_examination
 from softcvi.diagnostics._short_chains import vectors_of
+from softcvi.fitting._by_parts import PartsAnswer
 from softcvi.fitting._compare import missed_mass, quality_of
+from softcvi.fitting._history import History
 from softcvi.fitting._interrupt import CallbackFailure, callback_failures
 from softcvi.posterior import ImportanceSample, Posterior, psis
 from softcvi.starts import StartReport
@@ -45,56 +44,6 @@ _BUDGET = 3e11
 # Draws of the guide to choose each corrected draw from, and numbers to keep for that.
 _PROPOSALS_PER_DRAW, _MOST_NUMBERS = (4, 32), 100_000_000
 _LEVELS = {"not trusted": 0, "caution": 1, "trusted": 2}
-
-
-class History(eqx.Module):
-    """Averages over equal parts of the run, at most 512 of them.
-
-    The raw loss is left out on purpose: with alpha = 1 it is always log K.
-
-    Attributes:
-        step: Last step of each part.
-        excess: KL between labels and predictions; falls to zero.
-        label_ess: Effective number of labels, between 1 and K.
-        elbo: Evidence lower bound.
-
-    Example:
-        >>> import numpy as np, softcvi
-        >>> rows = np.array([1.0, 2.0])
-        >>> history = softcvi.fitting.History(rows, rows, rows, rows)
-        >>> history.last()["excess"]
-        2.0
-    """
-
-    step: Real[np.ndarray, " rows"]
-    excess: Float[np.ndarray, " rows"]
-    label_ess: Float[np.ndarray, " rows"]
-    elbo: Float[np.ndarray, " rows"]
-
-    @classmethod
-    def from_sums(
-        cls, sums: Float[ArrayLike, "all_rows 5"], record_every: int, steps_done: int
-    ) -> "History":
-        """Averages from the sums that the compiled loop keeps."""
-        rows = -(-steps_done // record_every)
-        sums = np.asarray(sums, np.float64)[:rows]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            means = sums[:, :3] / sums[:, 3:4]
-        step = np.minimum((np.arange(rows) + 1) * record_every, steps_done)
-        return cls(step, *means.T)
-
-    def last(self, share: float = 0.1) -> dict[str, float]:
-        """Averages over the last part of the run."""
-        rows = max(1, int(np.ceil(share * self.step.size)))
-        return {
-            name: _finite_mean(getattr(self, name)[-rows:])
-            for name in ("excess", "label_ess", "elbo")
-        }
-
-
-def _finite_mean(values: np.ndarray) -> float:
-    finite = values[np.isfinite(values)]
-    return float(np.mean(finite)) if finite.size else float("nan")
 
 
 class FitError(RuntimeError):
@@ -135,6 +84,8 @@ class FitResult:
         error: The exception of a failed run.
         chains: Draws of chains that began at those of the guide and are the answer
             instead of these; None where the guide is the answer.
+        parts: Answers of the independent parts of the posterior, each fitted and judged
+            by itself; None where it was fitted as a whole.
 
     Example:
         >>> import jax, jax.numpy as jnp, softcvi
@@ -160,6 +111,7 @@ class FitResult:
     start: StartReport | None = None
     error: Exception | None = None
     chains: ChainDraws | None = None
+    parts: PartsAnswer | None = None
 
     def with_facts(self, **facts: Any) -> "FitResult":
         """The same answer, verdict included, with other times or words."""
@@ -173,10 +125,14 @@ class FitResult:
         key = host_key(_CHECK_SEED)
         try:
             with callback_failures():
-                return fresh_importance(key, self.posterior)
+                sample = fresh_importance(key, self.posterior)
         except CallbackFailure:
             # The draws are the guide's, and not one of them has a usable weight.
             return _without_density(key, self.posterior)
+        if self.parts is None or self.parts.log_evidence is None:
+            return sample
+        # Weights of whole particles give a worse one.
+        return dataclasses.replace(sample, log_evidence=self.parts.log_evidence)
 
     @functools.cached_property
     def verdict(self) -> Verdict:
@@ -186,6 +142,8 @@ class FitResult:
     @functools.cached_property
     def evidence(self) -> Evidence:
         """What the verdict is made from."""
+        if self.parts is not None:
+            return self.parts.evidence
         if self.has_weights:
             prepare_examination(self.posterior)
         sample = self.importance if self.has_weights else None
@@ -222,9 +180,7 @@ class FitResult:
             weights: Their weights; equal ones by default.
         """
         search = None if self.start is None else self.start.search
-        if search is None or (broad := search.broad) is None:
-            return None
-        return broad.compared(BroadMoments.of(vectors, weights, beside=broad))
+        return None if search is None else search.compared_with_broad(vectors, weights)
 
     def _search(self) -> SearchEvidence | None:
         """Evidence of the search, with the mass of modes that the answer leaves out."""
@@ -258,6 +214,8 @@ class FitResult:
             n: Number of draws.
         """
         target = self.posterior.target
+        if self.parts is not None:
+            return self.parts.sample(key, n)
         if self.chains is not None:
             return self.chains.sample(key, n)
         if self.has_usable_weights and target is not None:
@@ -289,6 +247,8 @@ class FitResult:
     @property
     def draws_are(self) -> str:
         """Where the draws of ``sample`` come from."""
+        if self.parts is not None:
+            return "of each independent part by itself"
         if self.chains is not None:
             return "from chains that began at draws of the guide"
         if self.has_usable_weights:
@@ -298,6 +258,8 @@ class FitResult:
     @property
     def weighted_draws(self) -> tuple[dict[str, Array], np.ndarray | None]:
         """The draws that estimates are made from, and log weights; None if equal."""
+        if self.parts is not None:
+            return self.parts.draws, None
         if self.chains is not None:
             return self.chains.draws, None
         weights = self.importance.log_weights if self.has_usable_weights else None

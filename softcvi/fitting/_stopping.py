@@ -6,7 +6,7 @@ from typing import ClassVar
 import equinox as eqx
 import numpy as np
 
-from softcvi.fitting._result import History
+from softcvi.fitting._history import History
 
 
 class Progress(eqx.Module):

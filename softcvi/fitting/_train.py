@@ -15,6 +15,7 @@ from softcvi.fitting._checks import explain_nothing_usable
 from softcvi.fitting._compare import is_worse, quality_of
 from softcvi.fitting._devices import Devices
 from softcvi.fitting._drive import Advance, Host, Outcome, drive
+from softcvi.fitting._history import History
 from softcvi.fitting._interrupt import CallbackFailure, callback_failures, first_line
 from softcvi.fitting._loop import (
     Batch,
@@ -27,7 +28,7 @@ from softcvi.fitting._loop import (
     taken,
 )
 from softcvi.fitting._optimizer import as_optimizer
-from softcvi.fitting._result import CHECK_DRAWS, FitError, FitResult, History
+from softcvi.fitting._result import CHECK_DRAWS, FitError, FitResult
 from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective, with_model_parameters
 from softcvi.posterior import Posterior

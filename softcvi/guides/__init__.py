@@ -14,6 +14,7 @@ from softcvi.guides._hierarchical import HierarchicalGuide, hierarchical
 from softcvi.guides._low_rank import LowRankNormal, low_rank, low_rank_at
 from softcvi.guides._mixed import MixedGuide, mixed
 from softcvi.guides._mixture import MixtureGuide, mixture
+from softcvi.guides._product import MappedGuide, ProductGuide
 from softcvi.guides._scalar_mixture import ScalarMixtures, scalar_mixtures
 from softcvi.guides._sites import Conditional, NetworkDistribution, SiteGuide
 from softcvi.guides._spline_flow import SplineFlow, spline_flow
@@ -35,9 +36,11 @@ __all__ = [
     "FullRankStudentT",
     "HierarchicalGuide",
     "LowRankNormal",
+    "MappedGuide",
     "MixedGuide",
     "MixtureGuide",
     "NetworkDistribution",
+    "ProductGuide",
     "ScalarMixtures",
     "SiteGuide",
     "SplineFlow",

@@ -5,6 +5,7 @@ from softcvi.ladder._chains import ChainDraws, ChainResult, Chains, ShortChains
 from softcvi.ladder._fit_until import DEFAULT_RUNGS, fit_until
 from softcvi.ladder._flow import Flow
 from softcvi.ladder._normal import AsPlaced, Simple
+from softcvi.ladder._parts import ByParts
 from softcvi.ladder._result import LadderResult
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "Answer",
     "AsPlaced",
     "Attempt",
+    "ByParts",
     "ChainDraws",
     "ChainResult",
     "Chains",

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from softcvi.diagnostics import Evidence, Verdict, judge, summarise
 from softcvi.diagnostics._chain_draws import MET_RHAT, ChainDraws
@@ -60,6 +60,7 @@ class ChainResult:
         posterior: The guide whose base space the chains moved in.
         message: How many chains of which length.
         start: What the start found about the posterior.
+        evidence: What the verdict is made from.
         seconds_compile: Time of compilation and warm-up.
         seconds_run: Time of the draws.
         status: ``"finished"``.
@@ -74,6 +75,7 @@ class ChainResult:
     posterior: Posterior
     message: str
     start: StartReport
+    evidence: Evidence
     seconds_compile: float
     seconds_run: float
     status: str = "finished"
@@ -84,17 +86,7 @@ class ChainResult:
     @property
     def verdict(self) -> Verdict:
         """Whether the chains can be trusted."""
-        target = self.posterior.target
-        return judge(
-            Evidence(
-                status=self.status,
-                sampler=self.chains.evidence,
-                search=self.start.search,
-                has_gradient=True,
-                dimension=None if target is None else target.structure.size,
-                model_warnings=() if target is None else target.model_warnings,
-            )
-        )
+        return judge(self.evidence)
 
     @property
     def draws_are(self) -> str:
@@ -187,7 +179,7 @@ class Chains(AbstractRung):
             pieces.append(np.asarray(sampler.get_samples(group_by_chain=True)))
             divergences += int(np.sum(sampler.get_extra_fields()["diverging"]))
             sampler.post_warmup_state = sampler.last_state
-            chain = _described(pieces, divergences, space, state.target)
+            chain, vectors = _described(pieces, divergences, space, state.target)
             took = time.perf_counter() - piece_began
             can_help = chain.rhat < MET_RHAT and not chain.trusted
             total = chain.evidence.num_draws
@@ -199,6 +191,7 @@ class Chains(AbstractRung):
             posterior=Posterior(space.guide, state.target),
             message=f"{count} chains of {self.warmup} + {total // count} transitions",
             start=state.report,
+            evidence=_evidence(state, chain, vectors),
             seconds_compile=seconds_compile,
             seconds_run=time.perf_counter() - began,
         )
@@ -230,24 +223,50 @@ class Chains(AbstractRung):
         )
 
 
+def _evidence(
+    state: LadderState, chains: ChainDraws, vectors: Float[np.ndarray, "n d"]
+) -> Evidence:
+    """What is known of the chains, and of the density by the guides before them.
+
+    Chains that agree may all have missed what the broad draws of the search have met.
+    """
+    best, search = state.best_fit, state.report.search
+    density = Evidence() if best is None else best.evidence
+    return Evidence(
+        status="finished",
+        sampler=chains.evidence,
+        search=search,
+        broad=None if search is None else search.compared_with_broad(vectors),
+        precision=density.precision,
+        improper=density.improper,
+        cut=density.cut,
+        has_gradient=True,
+        dimension=state.target.structure.size,
+        model_warnings=state.target.model_warnings,
+    )
+
+
 def _described(
     pieces: list[np.ndarray],
     divergences: int,
     space: ChainSpace,
     target: AbstractTarget,
-) -> ChainDraws:
-    """All draws in model coordinates, and whether the chains agree."""
+) -> tuple[ChainDraws, Float[np.ndarray, "n d"]]:
+    """All draws in model coordinates, whether the chains agree; and as vectors."""
     z = jnp.asarray(np.concatenate(pieces, axis=1))
-    by_chain = {k: np.asarray(v) for k, v in _in_model(z, space.guide, target).items()}
+    named, vectors = _in_model(z, space.guide, target)
+    by_chain = {k: np.asarray(v) for k, v in named.items()}
     rhat, ess = rhat_and_ess(by_chain)
     joined = {k: jnp.asarray(v.reshape(-1, *v.shape[2:])) for k, v in by_chain.items()}
-    return ChainDraws(joined, rhat, ess, divergences)
+    chains = ChainDraws(joined, rhat, ess, divergences)
+    return chains, np.asarray(vectors, np.float64).reshape(-1, vectors.shape[-1])
 
 
 @eqx.filter_jit
 def _in_model(z, guide, target):
     def one(z):
         particle, _ = guide.from_base(z)
-        return target.describe(target.space.to_model(particle))
+        described = target.describe(target.space.to_model(particle))
+        return described, target.structure.ravel(particle)
 
     return jax.vmap(jax.vmap(one))(z)

@@ -18,6 +18,7 @@ from softcvi.ladder._base import INTERRUPTED, AbstractRung, Attempt, LadderState
 from softcvi.ladder._chains import Chains, ShortChains
 from softcvi.ladder._flow import Flow
 from softcvi.ladder._normal import AsPlaced, Simple
+from softcvi.ladder._parts import ByParts
 from softcvi.ladder._result import LadderResult
 from softcvi.objectives import SoftCVI
 from softcvi.starts import Explore, InBestSpace, NoStart, suggest
@@ -27,8 +28,10 @@ from softcvi.targets import AbstractTarget
 _AGAIN, _MOST_SEARCHES = 1_000, 4
 
 DEFAULT_RUNGS: tuple[AbstractRung, ...] = (
+    ByParts(),
     Simple(),
     AsPlaced(),
+    ByParts(),
     Flow(),
     ShortChains(),
     Flow("deeper spline flow", layers=8, width=64, particles=32, factor=2),
@@ -54,14 +57,16 @@ def fit_until(
     ``fit`` stops after the guides that the start suggests; ``fit_until`` goes on to
     deeper flows and Markov chains until an answer is trusted or the budget is spent.
 
-    The rungs: a normal, or a Student's t where the start finds heavy tails or skewness
-    (with several modes a mixture), trained and as placed; a spline flow on the space
-    whitened by it, with up to 16 parameters; many short chains from the draws of the
-    best of these; a deeper flow; and at last NUTS in the whitened space, as long as
-    there is time. The answer is the first that is accepted, or the best. A
-    rung that fails (a missing package, an exception, no memory) is recorded and does
-    not lose what the others have reached. Where a rung has trained parameters of the
-    model and is not trusted, the start looks again, and the rung is tried once more.
+    The rungs: each independent part by itself, where the log density is a sum of such
+    and the start or a guide of the whole calls for it; a normal, or a Student's t where
+    the start finds heavy tails or skewness (with several modes a mixture), trained and
+    as placed; a spline flow on the space whitened by it, with up to 16 parameters; many
+    short chains from the draws of the best of these; a deeper flow; and at last NUTS in
+    the whitened space, as long as there is time. The answer is the first that is
+    accepted, or the best. A rung that fails (a missing package, an exception, no
+    memory) is recorded and does not lose what the others have reached. Where a rung has
+    trained parameters of the model and is not trusted, the start looks again, and the
+    rung is tried once more.
 
     Args:
         key: Random key.

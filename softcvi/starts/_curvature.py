@@ -66,6 +66,8 @@ class Hessians:
             if found is not None:
                 return found
         hessian, gradient = curvature(x, self.density)
+        if not np.all(np.isfinite(hessian)):
+            return hessian, gradient  # which entries are zero cannot be seen here
         is_entry = hessian != 0
         if self._is_entry is not None:
             is_entry |= self._is_entry
@@ -127,6 +129,9 @@ class _Sharing:
         check = np.random.default_rng(0).normal(size=size)
         vectors[count] = check
         products, gradient = _products_with(vectors, x, density)
+        if not np.all(np.isfinite(products)):
+            # Where the density overflows it has no Hessian, however that is taken.
+            return np.full((size, size), np.nan), gradient
         hessian = np.zeros((size, size))
         entries = products[self.group[self.columns], self.rows]
         hessian[self.rows, self.columns] = entries

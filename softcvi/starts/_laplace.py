@@ -92,12 +92,12 @@ class Laplace(AbstractStart):
                 ends = ends[settled | (np.arange(len(ends)) == 0)]
             hessians = Hessians(density)
 
-            def describe(x: np.ndarray) -> Moments:
+            def describe(x: np.ndarray) -> tuple[Moments, bool]:
                 if is_dense:
                     return _dense(x, log_density, hessians)
-                return low_rank_moments(x, density)
+                return low_rank_moments(x, density), True
 
-            first = describe(ends[0])
+            first, _ = describe(ends[0])
             instead = self._without_mode(begin, first, log_density, hessians)
             if instead is None:
                 # Only now, as Newton's method goes on for long where there is no mode.
@@ -173,31 +173,49 @@ def _separate(
     ends: np.ndarray,
     first: Moments,
     log_density: Evaluator,
-    describe: Callable[[np.ndarray], Moments],
+    describe: Callable[[np.ndarray], tuple[Moments, bool]],
 ) -> tuple[list[Moments], list[int]]:
-    """Moments at every end that a dip separates from known ones; the highest first."""
+    """Moments at every end that a dip separates from known ones; the highest first.
+
+    A path that was cut short is no mode: where it leads, and to what mass, is unknown.
+    """
     modes, counts = [first], [1]
+
+    def known(x: np.ndarray) -> int | None:
+        for i, mode in enumerate(modes):
+            steps = np.linspace(0.0, 1.0, _LINE)[:, None]
+            values = log_density(mode.mean + steps * (x - mode.mean))
+            values = np.where(np.isnan(values), -np.inf, values)
+            if min(values[0], values[-1]) - np.min(values) <= DIP:
+                return i
+        return None
+
     for end in ends[1:]:
         if not np.all(np.isfinite(end)):
             continue
-        for i, mode in enumerate(modes):
-            steps = np.linspace(0.0, 1.0, _LINE)[:, None]
-            values = log_density(mode.mean + steps * (end - mode.mean))
-            values = np.where(np.isnan(values), -np.inf, values)
-            if min(values[0], values[-1]) - np.min(values) <= DIP:
-                counts[i] += 1
-                break
-        else:
-            modes.append(describe(end))
+        place = known(end)
+        if place is None:
+            mode, is_top = describe(end)
+            if not is_top:
+                continue
+            place = known(mode.mean)  # Newton's method may have gone on to one of them
+        if place is None:
+            modes.append(mode)
             counts.append(1)
+        else:
+            counts[place] += 1
     return modes, counts
 
 
-def _dense(x: np.ndarray, log_density: Evaluator, hessians: Hessians) -> Moments:
-    """Newton's method to the top, and the best normal around it."""
-    factor, damping = np.eye(x.size), 0.0
+def _dense(
+    x: np.ndarray, log_density: Evaluator, hessians: Hessians
+) -> tuple[Moments, bool]:
+    """Newton's method, the best normal around its end, and whether that is a top."""
+    factor, damping, is_top = np.eye(x.size), 0.0, False
     for _ in range(_NEWTON_STEPS):
         hessian, gradient = hessians.at(x)
+        if not np.all(np.isfinite(hessian)):
+            break
         factor, damping = damped_factor(-hessian, damping)
         step = scipy.linalg.cho_solve((factor, True), gradient)
         sizes = np.concatenate([[0.0], 2.0 ** -np.arange(-1.0, 20.0)])
@@ -209,13 +227,14 @@ def _dense(x: np.ndarray, log_density: Evaluator, hessians: Hessians) -> Moments
         is_normal = sizes[best] == 1.0 and (
             abs(values[best] - values[0] - 0.5 * decrement) < 1e-3
         )
-        if best == 0 or is_normal or decrement < 0.05**2:
+        is_top = is_normal or abs(decrement) < 0.05**2
+        if best == 0 or is_top:
             break
     top = float(log_density(x[None])[0])
     log_det = -np.sum(np.log(np.diagonal(factor)))
     evidence = top + 0.5 * x.size * math.log(2 * math.pi) + log_det
     x, factor = refined(x, factor, log_density, hessians)
-    return _with_precision(x, factor, evidence)
+    return _with_precision(x, factor, evidence), is_top
 
 
 def _with_precision(

@@ -81,6 +81,8 @@ def refined(
         draws = _draws(x, factor, noise)
         gradients = _gradients(jnp.asarray(draws, density.dtype), density)
         gradient = np.mean(np.asarray(gradients, np.float64), axis=0)
+        if not np.all(np.isfinite(gradient)):
+            break  # their sum is too large for a number
         tried = [(factor, 1.0)]
         change = _diagonal_change(draws, mode, signs, density)
         if np.all(np.isfinite(change)):
@@ -97,9 +99,9 @@ def refined(
                 mixed = precision_factor((1 - share) * own + share * average)
                 found.append(_stepped(x, gradient, mixed, part, lower_bound))
         chosen = max(found, key=lambda each: each.bound)
-        gain = chosen.bound - best
-        if not gain > 0:
+        if not chosen.bound > best:
             break
+        gain = chosen.bound - best
         x, factor, best = chosen.x, chosen.factor, chosen.bound
         if gain < (_GAIN if number + 1 < FEW_ROUNDS else _LARGE_GAIN):
             break
@@ -188,4 +190,6 @@ def damped_factor(
 
 @rarely_run
 def _gradients(x: Float[Array, "n d"], density: Density) -> Float[Array, "n d"]:
-    return jnp.nan_to_num(jax.vmap(density.gradient)(x))
+    """Gradients at draws; none where a wide normal has left what has a density."""
+    found = jax.vmap(density.gradient)(x)
+    return jnp.where(jnp.all(jnp.isfinite(found), axis=1, keepdims=True), found, 0.0)

@@ -10,7 +10,7 @@ import paramax
 import pytest
 
 from softcvi import DensityTarget, Posterior, guides, load
-from softcvi.targets import ModelSpace, Structure
+from softcvi.targets import ModelSpace, Structure, UnconstrainedSpace, positive
 
 
 def sites(dtype):
@@ -52,7 +52,22 @@ def grouped(dtype):
     )
 
 
+def product(dtype):
+    parts = [
+        guides.full_rank(np.zeros(2, dtype)),
+        guides.mean_field(np.zeros(1, dtype)),
+    ]
+    return guides.ProductGuide(parts, [[2, 0], [1]], like(dtype))
+
+
+def mapped(dtype):
+    space = UnconstrainedSpace({"y": positive()})
+    return guides.MappedGuide(guides.mean_field(like(dtype)), space)
+
+
 CASES = {
+    guides.ProductGuide: product,
+    guides.MappedGuide: mapped,
     guides.HierarchicalGuide: grouped,
     guides.VectorGuide: lambda t: guides.full_rank(like(t), scale=2.0),
     guides.SiteGuide: sites,

@@ -1,5 +1,6 @@
 """The ladder: rungs in order, what makes it stop, and rungs that fail."""
 
+import dataclasses
 import sys
 import time
 
@@ -10,6 +11,7 @@ import pytest
 
 import softcvi
 from softcvi import ladder
+from softcvi.diagnostics import BroadMoments
 from softcvi.fitting import Silent
 from softcvi.ladder import ChainDraws, LadderState
 from softcvi.ladder._chain_space import chain_space
@@ -212,6 +214,20 @@ def test_chains_begin_dispersed_and_in_every_mode():
     starts = np.asarray(chain_space(begun(normal)).starts)
     # Standard deviation two where the posterior's is one, of two hundred numbers.
     assert 1.6 < starts.std() < 2.4
+
+
+def test_chains_that_agree_are_compared_with_the_broad_draws_of_the_search():
+    """All chains stay in a part of the posterior whose rest the search has met."""
+    target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+    state = begun(target)
+    attempt = ladder.Chains(warmup=200, draws=500).attempt(state)
+    assert attempt.accepted
+    met = np.random.default_rng(0).normal(size=(20_000, 2)) * [1.0, 3.0]
+    search = dataclasses.replace(state.report.search, broad=BroadMoments.of(met))
+    state.report = dataclasses.replace(state.report, search=search)
+    attempt = ladder.Chains(warmup=200, draws=500).attempt(state)
+    assert attempt.verdict.level == "not trusted"
+    assert attempt.verdict.evidence.sampler.rhat < 1.01
 
 
 def test_chains_that_differ_in_spread_or_place_have_a_large_rhat():

@@ -87,3 +87,14 @@ def test_a_cheap_hessian_allows_a_matrix_for_more_parameters():
     assert mode.covariance is not None
     [mode, *_] = Laplace(max_dense=20).find(jax.random.key(0), target).modes
     assert mode.covariance is None
+
+
+def test_a_point_where_the_density_overflows_does_not_spoil_the_pattern():
+    target = softcvi.DensityTarget(lambda x: -jnp.sum(jnp.exp(x)), jnp.zeros(30))
+    density, far = as_density(target), np.full(30, 800.0)
+    with density.context():
+        hessians = Hessians(density)
+        for point in (far, np.zeros(30), far, np.ones(30)):
+            hessian = hessians.at(point)[0]
+    assert hessians.num_products(30) == 2
+    np.testing.assert_allclose(np.diagonal(hessian), -np.e, rtol=1e-12)

@@ -7,7 +7,8 @@ import pytest
 
 import softcvi
 from softcvi.objectives import NoBlocks
-from softcvi.starts import Explore, suggest
+from softcvi.starts import Explore, Moments, suggest
+from softcvi.starts._laplace import _separate
 
 KEY = jax.random.key(0)
 
@@ -141,3 +142,20 @@ def test_forty_normals_of_fifty_parameters():
     assert len(means) == 40
     # Within a tenth of a standard deviation for each parameter.
     assert np.all(np.min(gaps, axis=1) < 0.1 * np.sqrt(50))
+
+
+@pytest.mark.parametrize(
+    ("reached", "is_top", "counts"),
+    [(9.0, True, [1, 1]), (9.0, False, [1]), (0.1, True, [2])],
+    ids=["another top", "cut short", "led to the first"],
+)
+def test_only_tops_are_modes(reached, is_top, counts):
+    def log_density(x):
+        return np.logaddexp(-0.5 * x[:, 0] ** 2, -5.0 - 0.5 * (x[:, 0] - 9.0) ** 2)
+
+    first = Moments(np.zeros(1), np.eye(1))
+    there = Moments(np.array([reached]), np.eye(1))
+    ends = np.array([[0.0], [8.0]])
+    modes, found = _separate(ends, first, log_density, lambda x: (there, is_top))
+    assert found == counts
+    assert len(modes) == len(counts)

@@ -101,3 +101,17 @@ def test_the_bound_of_a_normal_is_its_log_evidence() -> None:
             bound = bound_of(mode, log_density)
             np.testing.assert_allclose(bound.elbo, exact, rtol=1e-6)
             np.testing.assert_allclose(bound.variance, 0.0, atol=1e-6)
+
+
+def test_draws_where_the_density_overflows_are_left_out() -> None:
+    """Counts with a wide normal for their log rates: gradients there are infinite."""
+    target = softcvi.DensityTarget(
+        lambda x: jnp.sum(3.0 * x - jnp.exp(x)), jnp.zeros(20)
+    )
+    density = as_density(target)
+    with density.context():
+        log_density = Evaluator(density, 64)
+        wide = np.diag(np.where(np.arange(20) == 0, 1 / 500, 3.0))
+        x, factor = refined(np.zeros(20), wide, log_density, Hessians(density))
+    assert np.all(np.isfinite(x))
+    assert np.all(np.isfinite(factor))
