@@ -8,6 +8,7 @@ OLDEST := .venv-oldest
 BIN := $(VENV)/bin
 WORKERS ?= 2
 PYTEST_ARGS ?=
+PIP_ARGS ?=
 BENCH_ARGS ?= --out softcvi-bench --repeats 3
 
 # Stamps are newer than what they were made from, so a second call installs nothing.
@@ -15,7 +16,8 @@ DEMO := $(VENV)/.stamp-demo
 ALL := $(VENV)/.stamp-all
 PINS := pyproject.toml experiments/pyproject.toml constraints.txt constraints-3.12.txt
 
-.PHONY: help demo test test-rest test-all test-oldest install lint format bench docs
+.PHONY: help demo test test-rest test-all test-oldest install lint format bench docs \
+  checked checked-oldest
 .DEFAULT_GOAL := help
 
 help:
@@ -46,8 +48,8 @@ test-all: test test-rest
 
 # An environment of its own, so that .venv keeps its versions.
 test-oldest: | $(OLDEST)/bin/python
-	@$(OLDEST)/bin/python -m pip install --quiet --constraint constraints-oldest.txt \
-	  --editable '.[numpyro,blackjax,report,test]'
+	@$(OLDEST)/bin/python -m pip install --quiet $(PIP_ARGS) \
+	  --constraint constraints-oldest.txt --editable '.[numpyro,blackjax,report,test]'
 	@$(OLDEST)/bin/python -m pytest -q -n $(WORKERS) -m 'not slow' \
 	  -W ignore::DeprecationWarning \
 	  tests/targets tests/objectives tests/posterior tests/diagnostics tests/fitting
@@ -71,6 +73,18 @@ bench: $(ALL)
 
 docs: $(ALL)
 	@$(BIN)/mkdocs build --strict
+
+# For continuous integration: files whose checksums are known. With
+# PIP_ARGS='--no-index --no-build-isolation' the other targets then fetch nothing else.
+CHECKED := --quiet --require-hashes --no-deps --requirement .github/checksums
+
+checked: | $(BIN)/python
+	@minor=$$($(BIN)/python -c 'import sys; print(sys.version_info[1])'); \
+	pins=constraints.txt; [ "$$minor" -lt 12 ] || pins=constraints-3.12.txt; \
+	$(BIN)/python -m pip install $(CHECKED)/$$pins
+
+checked-oldest: | $(OLDEST)/bin/python
+	@$(OLDEST)/bin/python -m pip install $(CHECKED)/constraints-oldest.txt
 
 $(DEMO): $(PINS) | $(BIN)/python
 	@$(call install,report)
@@ -98,7 +112,7 @@ fi; \
 $$py -m pip --version >/dev/null 2>&1 || $$py -m ensurepip >/dev/null; \
 pins=constraints.txt; [ "$$minor" -lt 12 ] || pins=constraints-3.12.txt; \
 echo "Installing softcvi[$(1)] with $$pins"; \
-pip="$$py -m pip install --quiet --no-input --disable-pip-version-check"; \
+pip="$$py -m pip install --quiet --no-input --disable-pip-version-check $(PIP_ARGS)"; \
 $$pip 'pip>=26'; \
 $$pip --no-compile --constraint $$pins --editable '.[$(1)]' --editable ./experiments
 endef

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import importlib.metadata
 import inspect
 import re
 import shutil
@@ -292,9 +293,69 @@ def test_the_version_is_the_same_everywhere():
     assert f"\nversion: {project['version']}\n" in citation
 
 
-def test_checksums_are_those_of_the_pinned_versions():
-    text = (ROOT / ".github" / "requirements-3.11.txt").read_text()
-    hashed = re.findall(r"^([a-z0-9-]+==\S+) --hash=sha256:[0-9a-f]{64}$", text, re.M)
-    lines = (ROOT / "constraints.txt").read_text().splitlines()
-    pins = [line.split(";")[0].strip() for line in lines if line[:1].isalnum()]
-    assert sorted(hashed) == sorted(re.sub(r"[_.](?=.*==)", "-", p) for p in pins)
+def pins_of(path: Path) -> dict[str, str]:
+    found = re.findall(r"^([\w.-]+)==([^\s;]+)", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[-_.]+", "-", name).lower(): version for name, version in found}
+
+
+CHECKSUMS = ROOT / ".github" / "checksums"
+BUILD = {"pip", "hatchling", "editables", "packaging", "pathspec", "pluggy"}
+BUILD |= {"trove-classifiers", "tomlkit"}
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("constraints*.txt")), ids=str)
+def test_checksums_are_those_of_the_pinned_versions(path):
+    pinned, checked = pins_of(path), pins_of(CHECKSUMS / path.name)
+    assert {name: checked.get(name) for name in pinned} == pinned
+    # Beside them what builds the distributions, which nothing may fetch.
+    assert set(checked) - set(pinned) <= BUILD
+    assert {"hatchling", "editables"} <= set(checked)
+
+
+@pytest.mark.parametrize("path", sorted(CHECKSUMS.glob("*.txt")), ids=lambda p: p.name)
+def test_every_pinned_version_has_a_checksum(path):
+    one = r"[\w.-]+==\S+( \\\n    --hash=sha256:[0-9a-f]{64})+\n"
+    assert re.fullmatch(f"(#.*\\n)+({one})+", path.read_text())
+
+
+def test_a_wheel_alone_is_checked_with_what_is_pinned():
+    core, pinned = (
+        pins_of(path)
+        for path in (CHECKSUMS / "core.txt", ROOT / "constraints-3.12.txt")
+    )
+    assert {name: pinned.get(name) for name in core} == core
+
+
+def test_everything_that_the_extras_need_is_pinned():
+    packaging = pytest.importorskip("packaging.requirements")
+    is_new = sys.version_info >= (3, 12)
+    name = "constraints-3.12.txt" if is_new else "constraints.txt"
+    pinned, missing = pins_of(ROOT / name), set()
+    todo, done = [("softcvi", "all"), ("softcvi-experiments", "")], set()
+    while todo:
+        project, extra = todo.pop()
+        if (project, extra) in done:
+            continue
+        done.add((project, extra))
+        for line in importlib.metadata.requires(project) or ():
+            wanted = packaging.Requirement(line)
+            marker = wanted.marker
+            if marker is not None and not marker.evaluate({"extra": extra}):
+                continue
+            found = re.sub(r"[-_.]+", "-", wanted.name).lower()
+            if found not in pinned and not found.startswith("softcvi"):
+                missing.add(found)
+                continue
+            todo += [(found, part) for part in ("", *wanted.extras)]
+    assert not missing
+
+
+def test_workflows_install_only_files_with_known_checksums():
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        # A command may go on in the next line.
+        text = re.sub(r"\\\n|(?<=--no-deps)\n", " ", path.read_text())
+        for line in text.splitlines():
+            if "pip install" in line:
+                assert "--require-hashes" in line or "--no-index" in line, line
+            if re.search(r"\bmake (test|lint|docs)", line):
+                assert "--no-index --no-build-isolation" in line, line

@@ -37,8 +37,9 @@ from softcvi_experiments.tables import markdown_table
 NUM_PARAMETERS = 20
 _PLACES = ("memory", "files")
 PLATFORMS = {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}
-# Rows that are made, summed in double precision, and written at a time.
-_BLOCK = 1_000_000
+# Rows that are made, summed in double precision, and written at a time: few, so that
+# the peak of memory is that of the fit.
+_BLOCK = 100_000
 _DRAWS = 16_000
 _FEW_ROWS = 10_000
 # Rows that are read from files at a time, for a device with little memory.

@@ -57,7 +57,7 @@ Choices of arithmetic are no workarounds and stay where they are: Bailey's form 
 Student's t, splines that pick a bin by a mask, one flat vector of parameters.
 """
 
-from softcvi._compile._ahead import is_compiling, rehearse
+from softcvi._compile._ahead import is_compiling, is_rehearsing, rehearse
 from softcvi._compile._garbage import collected_rarely
 from softcvi._compile._generator import fused
 from softcvi._compile._host import (
@@ -105,6 +105,7 @@ __all__ = [
     "host_unravel",
     "is_compiling",
     "is_plain",
+    "is_rehearsing",
     "kept_or_new",
     "loop_in_rows",
     "make_room",

@@ -89,6 +89,16 @@ def rehearse(function: Callable, *args: PyTree) -> None:
         function(*args)
 
 
+def is_rehearsing() -> bool:
+    """Whether nothing is computed now, and numbers are made up.
+
+    Example:
+        >>> is_rehearsing()
+        False
+    """
+    return _REHEARSING.get()
+
+
 def is_compiling(seconds: float) -> bool:
     """Whether a rehearsed program is still being compiled after a moment.
 

@@ -3,7 +3,6 @@
 import dataclasses
 import hashlib
 import json
-import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 import softcvi
 from softcvi._atomic import atomic_write, remove_abandoned
 from softcvi.cli._errors import CommandError
+from softcvi.cli._terminal import tell
 from softcvi.report import FitView, as_columns, save_fit, write_report
 from softcvi.targets import AbstractTarget
 
@@ -223,10 +223,9 @@ def matched_reference(
             f"Name its columns as the model does: {_listed(needed)}."
         )
     if missing and not quiet:
-        print(
+        tell(
             f"note: {path} has no {_listed(missing)}; without these there is no "
-            "coverage",
-            file=sys.stderr,
+            "coverage"
         )
     matched = {name: values for name, values in draws.items() if name in shapes}
     for name, values in matched.items():

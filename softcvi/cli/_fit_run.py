@@ -1,7 +1,6 @@
 """What ``softcvi fit`` does, once its arguments are read."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from softcvi.cli._fit_files import (
 from softcvi.cli._folder import hold_folder, refuse_links
 from softcvi.cli._model_file import ModelFile, exited, model_error
 from softcvi.cli._progress import make_reporter
-from softcvi.cli._terminal import say
+from softcvi.cli._terminal import say, tell
 from softcvi.report import FitView, as_json
 from softcvi.sweeps import GUIDES
 from softcvi.targets import AbstractTarget
@@ -87,7 +86,7 @@ def _run_in_folder(file: ModelFile, method: Method, output: Output) -> int:
     )
     written = write_all(output.out, answer, view, draws, method.seed)
     if output.json:
-        print(json.dumps(as_json(view), allow_nan=False))
+        say(json.dumps(as_json(view), allow_nan=False))
     elif not output.quiet:
         say(answer.summary())
         say("\nwrote      " + ", ".join(str(path) for path in written.files))
@@ -120,10 +119,7 @@ def _answer(file: ModelFile, method: Method, output: Output) -> tuple[Any, Any]:
     objective = _OBJECTIVES[method.objective](method)
     target = file.load(data, method.kind)
     if not output.quiet and _is_prior(target):
-        print(
-            f"note: {file} observes nothing with these data; the answer is the prior",
-            file=sys.stderr,
-        )
+        tell(f"note: {file} observes nothing with these data; the answer is the prior")
     reference = None
     if draws is not None and output.reference is not None:
         reference = matched_reference(output.reference, draws, target, output.quiet)

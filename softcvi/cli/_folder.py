@@ -10,8 +10,10 @@ from datetime import datetime
 from pathlib import Path
 
 from softcvi.cli._errors import CommandError
+from softcvi.cli._terminal import tell
 
 _LOCK = ".softcvi.lock"
+_LONGEST = 10_000
 
 
 @contextlib.contextmanager
@@ -39,6 +41,9 @@ def hold_folder(folder: Path) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / _LOCK
+        # A pipe would be waited for.
+        if path.exists() and not path.is_file():
+            raise OSError(f"{_LOCK} is no file")
         lock = FileLock(path, timeout=0)
         lock.acquire()
     except Timeout:
@@ -53,7 +58,7 @@ def hold_folder(folder: Path) -> Iterator[None]:
         ) from error
     killed = _holder(path)
     if killed is not None:
-        print(f"note: {folder}: {killed} did not come to its end", file=sys.stderr)
+        tell(f"note: {folder}: {killed} did not come to its end")
     try:
         with contextlib.suppress(OSError):  # who holds it is a courtesy, no promise
             path.write_text(json.dumps(_this_process()), encoding="utf-8")
@@ -98,7 +103,8 @@ def _this_process() -> dict[str, str | int]:
 
 def _holder(path: Path) -> str | None:
     try:
-        who = json.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            who = json.loads(file.read(_LONGEST))
         return (
             f"process {who['pid']} on {who['host']} since {who['since']} "
             f"({who['command']})"

@@ -22,7 +22,7 @@ from softcvi.cli._errors import (
     usage_message,
 )
 from softcvi.cli._reading import no_silent_end
-from softcvi.cli._terminal import clear_warnings, print_anything
+from softcvi.cli._terminal import clear_warnings, close_output, print_anything, tell
 
 _PIPE_CLOSED = 141
 _HELP_FLAGS = ("--help", "-h")
@@ -124,7 +124,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Settings check their values when they are made from the command line.
         return _report_error(command, error, "--traceback" in words)
     except KeyboardInterrupt:
-        print(f"{command}: interrupted", file=sys.stderr)
+        tell(f"{command}: interrupted")
         return INTERRUPTED
 
 
@@ -138,7 +138,7 @@ def _show(function: Any, bound: inspect.BoundArguments, words, command: str) -> 
 
 
 def _refuse(command: str, message: str) -> int:
-    print(f"{command}: {message}\nsee {command} --help", file=sys.stderr)
+    tell(f"{command}: {message}\nsee {command} --help")
     return USAGE
 
 
@@ -146,13 +146,15 @@ def _run(function: Any, bound: inspect.BoundArguments, command: str) -> int:
     common = bound.arguments.get("common", Common())
     with clear_warnings(), no_silent_end():
         try:
+            _check_here()
             common.prepare()
             code = function(*bound.args, **bound.kwargs)
-            sys.stdout.flush()
+            if sys.stdout is not None:  # closed by whoever started this
+                sys.stdout.flush()
             return OK if code is None else int(code)
         except BrokenPipeError:
             # The reader has gone (`softcvi ... | head`): no message can reach it.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            close_output()
             return _PIPE_CLOSED
         except SystemExit as stop:
             # A command gives back its code; only a model's own code ends it so.
@@ -162,11 +164,20 @@ def _run(function: Any, bound: inspect.BoundArguments, command: str) -> int:
             return _report_error(command, error, common.traceback)
 
 
+def _check_here() -> None:
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise CommandError(
+            "the current folder is not there any more. Change to another one."
+        ) from error
+
+
 def _report_error(command: str, error: Exception, with_traceback: bool) -> int:
     message, code = explain(error)
     if with_traceback:
         traceback.print_exception(error)
     elif code == FAILURE and not isinstance(error, CommandError):
         message += "\nRun it again with --traceback to see where."
-    print(f"{command}: {message}", file=sys.stderr)
+    tell(f"{command}: {message}")
     return code

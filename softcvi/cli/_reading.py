@@ -3,7 +3,6 @@
 import _thread
 import contextlib
 import faulthandler
-import io
 import os
 import signal
 import sys
@@ -12,11 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from softcvi.cli._errors import FAILURE, CommandError, in_file
+from softcvi.cli._terminal import tell
 
 READING_SECONDS = 600.0
 _NOTE_SECONDS = 10.0
 _GRACE_SECONDS = 2.0
 _LONGEST = 1e8
+# What faulthandler raises if standard error is closed, or no file.
+_NO_FILE = (OSError, AttributeError, RuntimeError)
 # `os.abort` and signals end with a code and are told by the shell; this one is silent.
 _end_process = os._exit
 
@@ -50,7 +52,7 @@ def no_silent_end() -> Iterator[None]:
 
     had_handler = faulthandler.is_enabled()
     if not had_handler:
-        with contextlib.suppress(OSError, AttributeError):  # stderr may be no file
+        with contextlib.suppress(*_NO_FILE):
             faulthandler.enable(sys.stderr)
     os._exit = refuse  # type: ignore[assignment]
     try:
@@ -114,7 +116,7 @@ class _Watch:
         if self._reader is not None:
             # The last resort needs no turn of Python's: code that never gives one
             # would keep the thread below from its work.
-            with contextlib.suppress(OSError, AttributeError):
+            with contextlib.suppress(*_NO_FILE):
                 faulthandler.dump_traceback_later(
                     self._seconds + 3 * _GRACE_SECONDS, exit=True, file=sys.stderr
                 )
@@ -130,7 +132,7 @@ class _Watch:
         if self._ended.wait(first):
             return
         if first < self._seconds:
-            _tell(
+            tell(
                 f"note: {self._path} is still being read ({first:g} s); Ctrl-C ends "
                 f"it, and so does --import-limit ({self._seconds:g} s)"
             )
@@ -141,7 +143,7 @@ class _Watch:
         self.is_over = True
         _interrupt(self._reader)
         if not self._ended.wait(_GRACE_SECONDS):
-            _tell(f"softcvi: {self._path.name}: {self.why}")
+            tell(f"softcvi: {self._path.name}: {self.why}")
             _end_process(FAILURE)
 
 
@@ -150,8 +152,3 @@ def _interrupt(thread: int) -> None:
         signal.pthread_kill(thread, signal.SIGINT)  # also ends a sleep
     else:
         _thread.interrupt_main()
-
-
-def _tell(text: str) -> None:
-    with contextlib.suppress(OSError, ValueError, io.UnsupportedOperation):
-        print(text, file=sys.stderr, flush=True)

@@ -3,9 +3,12 @@
 import contextlib
 import io
 import logging
+import os
 import sys
 import warnings
 from collections.abc import Iterator
+
+from softcvi.cli._errors import FAILURE, CommandError
 
 # What only authors of libraries can act on.
 _FOR_AUTHORS = (
@@ -15,6 +18,28 @@ _FOR_AUTHORS = (
     ImportWarning,
     ResourceWarning,
 )
+
+
+# Names in files and messages of models could move the cursor, rewrite what stands on
+# the screen, set its title, or turn text around.
+_CONTROLS = {
+    ord(c): c.encode("unicode_escape").decode()
+    for c in map(chr, [*range(32), *range(127, 160), *range(0x202A, 0x202F)])
+    if c not in "\n\t"
+} | {i: f"\\u{i:04x}" for i in [0x200E, 0x200F, *range(0x2066, 0x206A)]}
+
+
+def visible(text: str) -> str:
+    r"""Text whose control characters are shown and not obeyed.
+
+    Args:
+        text: From anywhere.
+
+    Example:
+        >>> print(visible("\x1b[2Jx"))
+        \x1b[2Jx
+    """
+    return text.translate(_CONTROLS)
 
 
 def print_anything() -> None:
@@ -41,7 +66,7 @@ def clear_warnings() -> Iterator[None]:
         text = " ".join(str(message).split())
         if text not in shown:
             shown.add(text)
-            print(f"warning: {text}", file=sys.stderr)
+            tell(f"warning: {text}")
 
     with warnings.catch_warnings():
         if not sys.warnoptions:
@@ -61,15 +86,43 @@ def say(text: str = "", *, quiet: bool = False) -> None:
     """Print for people, on standard output.
 
     Args:
-        text: The text, printed as it is.
+        text: The text; its control characters are shown.
         quiet: Print nothing.
 
     Example:
         >>> say("wrote report.html")
         wrote report.html
     """
-    if not quiet:
-        print(text, flush=True)
+    if quiet or sys.stdout is None:
+        return
+    try:
+        print(visible(text), flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        close_output()
+        why = (error.strerror or str(error)).lower()
+        raise CommandError(f"standard output: {why}", FAILURE) from error
+
+
+def close_output() -> None:
+    """Write no more to standard output, also not what it still holds."""
+    with contextlib.suppress(OSError, ValueError):  # a stream of a test has no number
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def tell(text: str) -> None:
+    """Print for people, on standard error, where there is one that takes it.
+
+    Args:
+        text: The text; its control characters are shown.
+
+    Example:
+        >>> tell("note: the answer is the prior")
+    """
+    if sys.stderr is not None:  # print would take standard output
+        with contextlib.suppress(OSError, ValueError):
+            print(visible(text), file=sys.stderr, flush=True)
 
 
 def say_verdict(level: str, text: str, *, quiet: bool = False) -> None:
@@ -81,5 +134,6 @@ def say_verdict(level: str, text: str, *, quiet: bool = False) -> None:
     colours = {"trusted": "bold green", "caution": "bold yellow"}
     console = Console(highlight=False, soft_wrap=True)
     style = colours.get(level, "bold red")
-    console.print(f"[{style}]{level}[/]: ", end="")
-    console.print(text, markup=False)
+    console.print(visible(level), style=style, markup=False, end="")
+    console.print(": ", end="")
+    console.print(visible(text), markup=False)

@@ -209,6 +209,8 @@ class Evidence(eqx.Module):
         improper: Directions along which the posterior has infinite mass.
         cut: Share of the lines through draws that meet a NaN before the density has
             fallen; None where no NaN was met anywhere.
+        change: How far the log density differs from itself when it is traced again, in
+            nats.
         model_warnings: Warnings of the model's own library, such as a missing plate.
 
     Example:
@@ -238,6 +240,7 @@ class Evidence(eqx.Module):
     start_disagreement: float | None = None
     improper: tuple[ImproperDirection, ...] = ()
     cut: float | None = None
+    change: float = 0.0
     model_warnings: tuple[str, ...] = ()
 
 

@@ -9,6 +9,7 @@ from softcvi.diagnostics._evidence import Evidence, WeightEvidence
 from softcvi.diagnostics._improper import improper_directions
 from softcvi.diagnostics._precision import rounding_at
 from softcvi.diagnostics._short_chains import short_chains, vectors_of
+from softcvi.diagnostics._steady import change_between_traces
 from softcvi.diagnostics._thresholds import THRESHOLDS
 from softcvi.guides import AbstractGuide
 from softcvi.posterior import ImportanceSample, Posterior
@@ -77,11 +78,13 @@ def _measured(
 ) -> Evidence:
     size = posterior.guide.structure.size
     weights = WeightEvidence.of(sample)
+    change = change_between_traces(target, posterior.guide)
     evidence = Evidence(
         has_gradient=target.has_gradient,
         has_discrete=not target.structure.is_continuous,
         dimension=size,
         weights=weights,
+        change=change,
         model_warnings=target.model_warnings,
     )
     # Where no weight is usable there is nothing to start chains from.
@@ -100,6 +103,7 @@ def _measured(
         precision=rounding_at(keys[1], target, vectors),
         improper=improper_directions(keys[2], target, vectors) or (),
         cut=cut_share(keys[1], target, vectors) if has_nan else None,
+        change=change,
         model_warnings=target.model_warnings,
     )
 

@@ -63,6 +63,7 @@ class Kind(enum.Enum):
     MISSING_MASS = "missing mass"
     IMPROPER = "improper"
     CUT = "cut by NaN"
+    UNSTEADY = "another log density each time"
     MODEL_WARNING = "model warning"
     DISCRETE_UNCHECKED = "discrete values unchecked"
     NOTHING_MEASURED = "nothing measured"
@@ -325,6 +326,9 @@ def _of_search(evidence: Evidence) -> list[Finding]:
     if evidence.cut is not None and not evidence.cut < t.caution_cut:
         numbers = {"share": evidence.cut}
         found.append(Finding(Kind.CUT, Severity.CAUTION, numbers))
+    if not evidence.change <= t.max_rounding:
+        numbers = {"nats": evidence.change}
+        found.append(Finding(Kind.UNSTEADY, Severity.BAD, numbers))
     if evidence.model_warnings:
         numbers = {"count": float(len(evidence.model_warnings))}
         found.append(Finding(Kind.MODEL_WARNING, Severity.CAUTION, numbers))

@@ -20,6 +20,7 @@ _OF_THE_MODEL = {
     Kind.PRECISION,
     Kind.IMPROPER,
     Kind.CUT,
+    Kind.UNSTEADY,
     Kind.MODEL_WARNING,
     Kind.DISCRETE_UNCHECKED,
 }
@@ -205,6 +206,10 @@ _REASONS: dict[Kind, Callable[[dict[str, float]], str]] = {
         f"the log density becomes NaN next to {n['share']:.0%} of the draws, where it "
         "has not fallen, and NaN is taken for no mass"
     ),
+    Kind.UNSTEADY: lambda n: (
+        f"the log density changes by {n['nats']:.2g} nats when it is traced again: it "
+        "depends on something besides its argument, such as random numbers or the time"
+    ),
     Kind.DISCRETE_UNCHECKED: lambda n: (
         "other values of the discrete parameters were not looked for"
     ),
@@ -292,6 +297,11 @@ _REMEDIES: dict[Kind, str] = {
     Kind.CUT: (
         "Return minus infinity where the support ends, and mend the model where it "
         "fails inside of it."
+    ),
+    Kind.UNSTEADY: (
+        "Draw random numbers, and read files and clocks, before the model is made, and "
+        "pass what came out as data; mini-batches need a target for them, such as "
+        "softcvi.targets.DataTarget."
     ),
     Kind.DISCRETE_UNCHECKED: (
         "Repeat the fit with other keys and compare, or sum the discrete parameters "

@@ -240,6 +240,7 @@ def _evidence(
         precision=density.precision,
         improper=density.improper,
         cut=density.cut,
+        change=density.change,
         has_gradient=True,
         dimension=state.target.structure.size,
         model_warnings=state.target.model_warnings,

@@ -186,9 +186,11 @@ def _read_draws(path: Path) -> dict[str, np.ndarray]:
 
 
 def _as_csv(columns: dict[str, np.ndarray]) -> str:
-    text = io.StringIO()
+    header, text = io.StringIO(), io.StringIO()
+    # A return in a name is quoted only where it is part of the ends of lines.
+    csv.writer(header, lineterminator="\r\n").writerow(columns)
+    text.write(header.getvalue().removesuffix("\r\n") + "\n")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
     rows = zip(*(np.asarray(column) for column in columns.values()), strict=True)
     writer.writerows([f"{float(value):.9g}" for value in row] for row in rows)
     return text.getvalue()

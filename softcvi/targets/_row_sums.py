@@ -221,7 +221,13 @@ def sum_of_blocks(
         blocks: Their numbers.
         dtype: Of the sum.
     """
-    converted, closed_over = jax.closure_convert(block_sum, jnp.asarray(blocks[0]))
+    # With whatever it reads as its arguments: also integers, which the program of a
+    # derivative would otherwise look for in the one that it was made in.
+    program = jax.make_jaxpr(block_sum)(blocks[0])
+
+    def converted(number: Array, *values: Array) -> Scalar:
+        [value] = jax.core.eval_jaxpr(program.jaxpr, values, number)
+        return value
 
     @jax.custom_jvp
     def total_of(*values: Array) -> tuple[Scalar, Scalar]:
@@ -254,7 +260,7 @@ def sum_of_blocks(
         return sums, (sum((jnp.sum(s * t) for s, t in pairs), zero), zero)
 
     total_of.defjvp(with_tangent, symbolic_zeros=True)
-    return total_of(*closed_over)
+    return total_of(*program.consts)
 
 
 def folded_sum(values: Float[Array, " n"]) -> Scalar:

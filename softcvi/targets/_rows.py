@@ -124,14 +124,11 @@ class DataTarget(AbstractTarget):
 
     @property
     def particles_at_once(self) -> int:
-        most = min(_TERMS_ON_ACCELERATORS, _TERMS_PER_ROW * self.num_rows)
-        terms = _TERMS_AT_ONCE.get(jax.default_backend(), most)
-        return max(1, terms // self.rows.block)
+        return particles_at_once(self.rows)
 
     def thinned(self) -> "tuple[DataTarget, float] | None":
-        size = self.structure.size
-        count = max(_THINNED_ROWS, _THINNED_PER_PARAMETER * size)
-        if self.num_rows < _WORTH_THINNING * count:
+        count = num_thinned(self.rows, self.structure.size)
+        if count is None:
             return None
         rows = RowsInMemory(self.rows.sample(count), min(self.rows.block, count))
         repeats = self.num_rows / count
@@ -170,7 +167,7 @@ def _as_rows(
     devices: Sequence[jax.Device] | None,
     memory: int,
 ) -> AbstractRows:
-    block = _default_block(data) if block is None else block
+    block = default_block(data) if block is None else block
     if isinstance(block, bool) or not isinstance(block, int) or block < 1:
         raise ValueError(f"block: must be an integer of at least 1; got {block!r}.")
     if isinstance(data, AbstractRowSource):
@@ -187,7 +184,29 @@ def _as_rows(
     return RowsOnDevices(data, block, devices)
 
 
-def _default_block(data: PyTree) -> int:
+def particles_at_once(rows: AbstractRows) -> int:
+    """How many particles can be evaluated together on each block.
+
+    Args:
+        rows: The rows.
+    """
+    most = min(_TERMS_ON_ACCELERATORS, _TERMS_PER_ROW * rows.num_rows)
+    terms = _TERMS_AT_ONCE.get(jax.default_backend(), most)
+    return max(1, terms // rows.block)
+
+
+def num_thinned(rows: AbstractRows, size: int) -> int | None:
+    """How many rows a search is made with first; None where that saves little.
+
+    Args:
+        rows: All rows.
+        size: Number of parameters.
+    """
+    count = max(_THINNED_ROWS, _THINNED_PER_PARAMETER * size)
+    return count if rows.num_rows >= _WORTH_THINNING * count else None
+
+
+def default_block(data: PyTree) -> int:
     """Rows whose terms fit a processor's cache, or keep an accelerator busy.
 
     Each block takes a dozen launches of some microseconds, in which an accelerator

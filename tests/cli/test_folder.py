@@ -44,6 +44,23 @@ def test_a_second_process_is_told_who_holds_the_folder(density, tmp_path, capsys
     assert not (out / ".softcvi.lock").exists()
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs POSIX")
+def test_a_lock_that_is_no_file_is_refused(tmp_path):
+    os.mkfifo(tmp_path / ".softcvi.lock")
+    with (
+        pytest.raises(CommandError, match="is no file"),
+        hold_folder(tmp_path),
+    ):
+        pass
+
+
+def test_little_is_read_of_a_lock_that_was_left(tmp_path):
+    with (tmp_path / ".softcvi.lock").open("wb") as file:
+        file.truncate(2**40)
+    with hold_folder(tmp_path):
+        pass
+
+
 def test_a_folder_is_held_once(tmp_path):
     with (
         hold_folder(tmp_path),

@@ -85,7 +85,16 @@ def test_numbers_beyond_64_bits_are_read_as_floats(tmp_path):
     assert read_data(path)["x"].dtype == float
 
 
-NAMES = ['quote"d', "line\nbreak", "com,ma", "'", "semi;colon", "tab\t", "=1+1"]
+NAMES = [
+    'quote"d',
+    "line\nbreak",
+    "com,ma",
+    "'",
+    "semi;colon",
+    "tab\t",
+    "re\rturn",
+    "=1+1",
+]
 
 
 def test_names_of_any_kind_come_back_from_draws_csv(tmp_path):

@@ -79,13 +79,13 @@ def test_code_that_cannot_be_interrupted_ends_with_the_process(tmp_path, text):
 def test_a_long_import_is_announced(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(reading, "_NOTE_SECONDS", 0.05)
     said = threading.Event()
-    tell = reading._tell
+    tell = reading.tell
 
     def told(text):
         tell(text)
         said.set()
 
-    monkeypatch.setattr(reading, "_tell", told)
+    monkeypatch.setattr(reading, "tell", told)
     with limited(tmp_path / "model.py", 600.0):
         assert said.wait(60)
     told = capsys.readouterr().err

@@ -166,7 +166,7 @@ def test_data_of_other_kinds_are_refused_with_what_to_do(tmp_path, ending):
 
 def test_blocks_of_wide_rows_are_short():
     from softcvi.targets import AbstractRowSource
-    from softcvi.targets._rows import _default_block
+    from softcvi.targets._rows import default_block
 
     class Wide(AbstractRowSource):
         num_rows = 10**6
@@ -175,7 +175,7 @@ def test_blocks_of_wide_rows_are_short():
         def read(self, start, stop):
             return np.zeros((stop - start, 2**20))
 
-    assert _default_block(Wide()) == 32
+    assert default_block(Wide()) == 32
 
 
 def test_arrays_of_another_byte_order_are_read(tmp_path):

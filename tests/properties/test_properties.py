@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import softcvi
-from softcvi import DensityTarget, Posterior, guides
+from softcvi import DensityTarget, guides
 from softcvi.fitting import AbstractStoppingRule, Checkpoint
 from softcvi.objectives import contrast
-from softcvi.targets import ModelSpace
 
 K = 8
 # Examples are the same in every run; a program is compiled in the first one.
@@ -105,41 +104,18 @@ def test_sample_and_log_prob_agree_and_a_batch_equals_single_draws(name):
     check()
 
 
-NAMES = st.text(st.characters(codec="utf-8"), max_size=12) | st.sampled_from(
-    [
-        "",
-        'quote"d',
-        "'",
-        "line\nbreak",
-        "a/b",
-        "../x",
-        "\\",
-        "\0",
-        "[0]",
-        "ß\u2028",
-    ]
-)
-
-
-@given(names=st.lists(NAMES, min_size=1, max_size=3, unique=True))
-@settings(FEW, max_examples=30)
-def test_any_name_comes_back_from_a_file(tmp_path, names):
-    like = {name: np.full(2, 1.5) for name in names}
-    posterior = Posterior(guides.mean_field(like), space=ModelSpace())
-    path = tmp_path / "fit.softcvi"
-    posterior.save(path)
-    again = softcvi.load(path)
-    assert set(again.guide.structure.like) == set(names)
-    pairs = zip(*map(numbers_of, (posterior.guide, again.guide)), strict=True)
-    assert all(np.array_equal(a, b) for a, b in pairs)
-
-
 def numbers_of(tree):
     return jax.tree.leaves(eqx.filter(tree, eqx.is_array))
 
 
 def density(x):
     return -0.5 * jnp.sum((x - 1.0) ** 2)
+
+
+# One target and guide, so that programs are compiled once.
+with jax.enable_x64(True):
+    NORMAL = DensityTarget(density, jnp.zeros(2))
+    MEAN_FIELD = guides.mean_field(NORMAL)
 
 
 class Pause(AbstractStoppingRule):
@@ -162,8 +138,8 @@ def same(one, other):
 
 
 def test_where_a_fit_is_cut_into_chunks_changes_nothing(tmp_path):
-    target = DensityTarget(density, jnp.zeros(2))
-    guide, keys = guides.mean_field(target), jax.random.split(jax.random.key(0), 2)
+    target, guide = NORMAL, MEAN_FIELD
+    keys = jax.random.split(jax.random.key(0), 2)
     whole = run(keys, target, guide)
 
     @given(pauses=st.lists(st.integers(1, 59), min_size=1, max_size=3))
@@ -182,13 +158,13 @@ def test_where_a_fit_is_cut_into_chunks_changes_nothing(tmp_path):
     check()
 
 
-@pytest.mark.parametrize("runs", [1, 3])
-def test_the_number_of_runs_changes_no_run(runs):
-    target = DensityTarget(density, jnp.zeros(2))
-    guide, keys = guides.mean_field(target), jax.random.split(jax.random.key(0), runs)
-    together = run(keys, target, guide)
+@given(runs=st.integers(1, 5), seed=st.integers(0, 2**31))
+@settings(FEW, max_examples=4)
+def test_the_number_of_runs_changes_no_run(runs, seed):
+    keys = jax.random.split(jax.random.key(seed), runs)
+    together = run(keys, NORMAL, MEAN_FIELD)
     alone = softcvi.fit(
-        keys[-1], target, guide, steps=60, start=None, progress=False
+        keys[-1], NORMAL, MEAN_FIELD, steps=60, start=None, progress=False
     ).posterior.guide
     pairs = zip(*map(numbers_of, (together[-1].posterior.guide, alone)), strict=True)
     for a, b in pairs:

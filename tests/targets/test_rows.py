@@ -134,3 +134,18 @@ def test_as_many_evaluations_as_a_budget_allows():
     assert 1 < allowed[1] < allowed[0] < 10_000
     assert allowed[0] == pytest.approx(10 * allowed[1], rel=0.2)
     assert affordable(many, 1.0, fewest=7, most=10) == 7
+
+
+def test_rows_of_integers_have_derivatives_inside_programs():
+    groups = np.arange(50) % 3
+    target = DataTarget(
+        lambda a: 0.0,
+        lambda a, group: -0.5 * (a[group] - group) ** 2,
+        jnp.zeros(3),
+        data=jnp.asarray(groups),
+        block=16,
+    )
+    inner = eqx.filter_jit(lambda target, a: target.log_density(a))
+    slope = eqx.filter_jit(lambda target, a: jax.grad(lambda a: inner(target, a))(a))
+    expected = np.bincount(groups) * (np.arange(3.0) - 1.0)
+    np.testing.assert_allclose(slope(target, jnp.ones(3)), expected, rtol=1e-5)

@@ -33,6 +33,36 @@ def whole_plates(model: Callable) -> Callable:
     return WholePlates(model)
 
 
+def with_plates_of(model: Callable, whole: int, count: int) -> Callable:
+    """Plates over all rows hold some of them alone, each counted once.
+
+    Args:
+        model: The model.
+        whole: How many rows there are.
+        count: How many there are to be.
+    """
+    numpyro = require("numpyro", "numpyro")
+
+    class Plates(numpyro.primitives.Messenger):
+        def process_message(self, msg):
+            if msg["type"] == "plate" and msg["args"][0] == whole != count:
+                msg["args"] = (whole, count)
+                msg["value"] = jnp.arange(count)
+                self.shrunk.add(msg["name"])
+            elif msg["type"] == "sample":
+                frames = {frame.name for frame in msg["cond_indep_stack"]}
+                if frames & self.shrunk and msg["scale"] is not None:
+                    # Which NumPyro has scaled as a mini-batch.
+                    msg["scale"] = msg["scale"] * (count / whole)
+
+    def run(*args, **kwargs):
+        plates = Plates(model)
+        plates.shrunk = set()
+        return plates(*args, **kwargs)
+
+    return run
+
+
 def forward_scans(model: Callable) -> Callable:
     """Refuses ``scan`` from last to first, whose steps NumPyro counts the other way."""
     numpyro = require("numpyro", "numpyro")

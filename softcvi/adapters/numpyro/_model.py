@@ -11,6 +11,7 @@ from softcvi.adapters.numpyro._call import ModelCall, is_in_loop, moving_sites
 from softcvi.adapters.numpyro._decentre import hierarchical_sites
 from softcvi.adapters.numpyro._enumerate import num_batch_dims, summed_sites
 from softcvi.adapters.numpyro._params import split_params
+from softcvi.adapters.numpyro._rows import RowBlocks, rows_of
 from softcvi.adapters.numpyro._sites import (
     Sites,
     discrete_range,
@@ -40,7 +41,8 @@ def from_numpyro(
     be discrete: it needs no enumeration. Sites marked for it (``infer={"enumerate":
     "parallel"}`` or ``config_enumerate``) are summed out as by NUTS, and drawn given
     the other latents, one draw for each draw of these; inside ``scan`` they are summed
-    out alone.
+    out alone. With 100,000 rows of data and more, each with a term of its own, the
+    density is evaluated in blocks of rows.
 
     Args:
         model: The model, as NumPyro users write it.
@@ -128,7 +130,15 @@ def _target(
         ),
         notes=notes,
         warned=sites.warnings,
+        rows=_rows(call, sites, summed),
     )
+
+
+def _rows(call: ModelCall, sites: Sites, summed: tuple[str, ...]) -> RowBlocks | None:
+    """The rows of the data, where there are many with a term each."""
+    if sites.subsampled or summed:
+        return None
+    return rows_of(call, sites.observed, sites.latents)
 
 
 def _chosen_space(space, call, latents, ranges, standard) -> AbstractSpace:

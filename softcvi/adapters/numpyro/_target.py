@@ -28,10 +28,12 @@ from softcvi.adapters.numpyro._handlers import (
     whole_plates,
 )
 from softcvi.adapters.numpyro._params import constrained
+from softcvi.adapters.numpyro._rows import RowBlocks, log_prob_of, site_terms
 from softcvi.adapters.numpyro._sites import dims_of, latent_sites
 from softcvi.adapters.numpyro._space import DynamicSpace, make_space, with_log_dets
 from softcvi.targets import AbstractSpace, FunnelSpace, SpaceOfModel, Structure
 from softcvi.targets._funnel import through_funnel
+from softcvi.targets._rows import num_thinned, particles_at_once
 
 
 class NumPyroTarget(AbstractModelTarget):
@@ -54,6 +56,7 @@ class NumPyroTarget(AbstractModelTarget):
         has_factor: Whether the model has a ``factor``: no data, but a likelihood.
         notes: What the adapter has decided, for people.
         warned: What is suspicious about the model (``model_warnings``).
+        rows: Many rows of data, which are evaluated in blocks; None for all at once.
 
     Example:
         >>> import jax.numpy as jnp, numpyro, numpyro.distributions as dist
@@ -83,6 +86,7 @@ class NumPyroTarget(AbstractModelTarget):
     has_factor: bool = eqx.field(static=True)
     notes: tuple[str, ...] = eqx.field(static=True)
     warned: tuple[str, ...] = eqx.field(static=True)
+    rows: RowBlocks | None = None
 
     @property
     def model_warnings(self) -> tuple[str, ...]:
@@ -156,6 +160,29 @@ class NumPyroTarget(AbstractModelTarget):
     def num_values(self) -> dict[str, int]:
         return self.discrete_sizes
 
+    def with_rows(self, rows: list) -> "NumPyroTarget":
+        """The posterior given some rows of the data alone.
+
+        Args:
+            rows: For each array among the arguments these rows, or None.
+        """
+        assert self.rows is not None  # or there would be none to take
+        call = self.rows.call_of(self.call, rows)
+        return dataclasses.replace(self, call=call, rows=None)
+
+    @property
+    def particles_at_once(self) -> int | None:
+        return None if self.rows is None else particles_at_once(self.rows.data)
+
+    def thinned(self) -> "tuple[NumPyroTarget, float] | None":
+        if self.rows is None:
+            return None
+        count = num_thinned(self.rows.data, self.structure.size)
+        if count is None:
+            return None
+        rows = self.rows.thinned(count)
+        return dataclasses.replace(self, rows=rows), self.rows.whole / count
+
     def draw_data(self, key: PRNGKeyArray) -> Any:
         return key if self.subsampled else None
 
@@ -197,7 +224,7 @@ class NumPyroTarget(AbstractModelTarget):
             # Given drawn discrete values it is not the likelihood that LOO is about.
             return {}
         trace = self._trace(self._latents_of(x))
-        return {name: _log_prob(trace[name]) for name in self.observed}
+        return {name: log_prob_of(trace[name]) for name in self.observed}
 
     def predict(self, key: PRNGKeyArray, x: dict) -> dict[str, Array]:
         return predict(self, self.call, key, x)
@@ -275,25 +302,25 @@ def _log_density(target: NumPyroTarget, particle: dict, data: Any) -> Scalar:
         x, log_det = target.space.to_model_and_log_det(particle)
         return target._summed_log_density(x, data) + log_det
     x, log_dets = with_log_dets(target.space, particle)
-    numpyro = require("numpyro", "numpyro")
+    few = target if target.rows is None else target.with_rows(target.rows.first())
     total = jnp.zeros(())
-    for name, site in target._trace(x, key=data).items():
-        if site["type"] != "sample":
+    trace = few._trace(x, key=data)
+    terms = site_terms(trace)
+    in_blocks = () if target.rows is None else target.rows.sites
+    for name in terms:
+        if name in in_blocks:
             continue
         log_prob = None
         if name in getattr(target.space, "decentred", ()):
-            log_prob = standard_log_prob(site, particle[name], target.space.informed)
+            informed = target.space.informed
+            log_prob = standard_log_prob(trace[name], particle[name], informed)
         if log_prob is None:
-            log_prob = numpyro.distributions.util.scale_and_mask(
-                _log_prob(site), site["scale"]
-            )
+            log_prob = terms[name]
         else:
             del log_dets[name]
         total = total + jnp.sum(log_prob)
+    if target.rows is not None:
+        total = total + target.rows.total(
+            lambda rows: site_terms(target.with_rows(rows)._trace(x)), total.dtype
+        )
     return sum(log_dets.values(), total)
-
-
-def _log_prob(site: dict) -> Array:
-    if site["intermediates"]:
-        return site["fn"].log_prob(site["value"], site["intermediates"])
-    return site["fn"].log_prob(site["value"])
