@@ -16,6 +16,8 @@ from softcvi._compile import (
     plain_compilation,
 )
 from softcvi.diagnostics import improper_directions
+from softcvi.fitting._loop import prepare
+from softcvi.fitting._optimizer import as_optimizer
 from softcvi.starts._double import as_density
 from softcvi.starts._tempered import Evaluator
 
@@ -140,9 +142,13 @@ def test_any_number_of_flat_directions_takes_one_program(programs):
 def test_a_mixture_and_the_state_of_a_fit_need_no_programs(programs):
     target = softcvi.DensityTarget(bowl, jnp.zeros(3))
     parts = [guides.full_rank(target), guides.full_rank(target)]
+    logits = jnp.zeros(2)
     programs.clear()
-    mixture = guides.MixtureGuide(parts, jnp.zeros(2))
+    mixture = guides.MixtureGuide(parts, logits)
     assert programs == []
-    softcvi.fit(jax.random.key(0), target, mixture, start=None, steps=2, progress=False)
-    names = {name for name in programs if "_first_state" in name or "_unfl" in name}
-    assert names == set()
+    optimizer = as_optimizer(None, 0.01, 0.01)
+    state, run = prepare(
+        jax.random.key(0), mixture, target, softcvi.SoftCVI(), optimizer, 2, 0
+    )
+    run.unpack(state.params)
+    assert set(programs) <= {"jit(convert_element_type)"}
