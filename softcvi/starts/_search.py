@@ -87,7 +87,7 @@ class Search:
         gap: float = GAP,
     ):
         self.rng, self.key, self.density = numpy_generator(key), key, density
-        self.log_density = Evaluator(density, _POINTS)
+        self.log_density = Evaluator.of(density, _POINTS)
         self.scales, self.gap = scales, gap
         self.dim = density.target.structure.size
         self.cost = cost_of(density.program())
