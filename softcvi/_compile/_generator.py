@@ -6,7 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.extend import core
 from jax.extend import random as extend_random
+from jax.extend.mlir.dialects import stablehlo
+from jax.interpreters import batching, mlir
 from jaxtyping import Array, PRNGKeyArray, UInt32
 
 from softcvi._compile._switch import is_plain
@@ -17,34 +20,85 @@ _PARITY = 0x1BD11BDA
 
 def _threefry(key: UInt32[Array, " 2"], x0: Array, x1: Array) -> tuple[Array, Array]:
     """Threefry-2x32 with 20 rounds (Salmon et al., 2011), elementwise."""
-    # ``lax`` and not operators: a hundred of those would take a tenth of a second to
-    # trace, each time that a process makes its first step.
-    schedule = (key[0], key[1], key[0] ^ key[1] ^ jnp.uint32(_PARITY))
-    x0, x1 = lax.add(x0, schedule[0]), lax.add(x1, schedule[1])
+    words = [
+        lax.broadcast(lax.index_in_dim(key, i, keepdims=False), x0.shape)
+        for i in range(2)
+    ]
+    return tuple(_threefry_p.bind(*words, x0, x1))
+
+
+def _rounds(first, second, x0, x1, ops, constant):
+    """The rounds on numbers of any kind, by the operations of their kind."""
+    schedule = first, second, ops.xor(ops.xor(first, second), constant(_PARITY))
+    x0, x1 = ops.add(x0, first), ops.add(x1, second)
     for group in range(5):
         for rotation in _ROTATIONS[group % 2]:
-            x0 = lax.add(x0, x1)
-            left = lax.shift_left(x1, np.uint32(rotation))
-            right = lax.shift_right_logical(x1, np.uint32(32 - rotation))
-            x1 = lax.bitwise_xor(lax.bitwise_or(left, right), x0)
-        x0 = lax.add(x0, schedule[(group + 1) % 3])
-        x1 = lax.add(lax.add(x1, schedule[(group + 2) % 3]), np.uint32(group + 1))
+            x0 = ops.add(x0, x1)
+            left = ops.shift_left(x1, constant(rotation))
+            right = ops.shift_right_logical(x1, constant(32 - rotation))
+            x1 = ops.xor(ops.or_(left, right), x0)
+        x0 = ops.add(x0, schedule[(group + 1) % 3])
+        x1 = ops.add(ops.add(x1, schedule[(group + 2) % 3]), constant(group + 1))
     return x0, x1
+
+
+# One operation for JAX, which is written out when a program is lowered: to trace and
+# to lower a hundred by JAX takes five times as long, for each draw of each program.
+_threefry_p = core.Primitive("softcvi_threefry2x32")
+_threefry_p.multiple_results = True
+_threefry_p.def_impl(jax.jit(lambda *words: tuple(_threefry_p.bind(*words))))
+
+
+@_threefry_p.def_abstract_eval
+def _shapes(first, second, x0, x1):
+    return x0, x1
+
+
+def _batched(words, axes):
+    [size] = {
+        word.shape[axis]
+        for word, axis in zip(words, axes, strict=True)
+        if axis is not batching.not_mapped
+    }
+    moved = [
+        batching.bdim_at_front(word, axis, size)
+        for word, axis in zip(words, axes, strict=True)
+    ]
+    return _threefry_p.bind(*moved), (0, 0)
+
+
+batching.primitive_batchers[_threefry_p] = _batched
+
+
+def _lowered(ctx, first, second, x0, x1):
+    kind = mlir.aval_to_ir_type(ctx.avals_in[0])
+
+    @functools.cache
+    def constant(number: int):
+        word = mlir.ir.IntegerAttr.get(kind.element_type, number)
+        return stablehlo.constant(mlir.ir.DenseElementsAttr.get_splat(kind, word))
+
+    return _rounds(first, second, x0, x1, stablehlo, constant)
+
+
+mlir.register_lowering(_threefry_p, _lowered)
 
 
 def _counters(shape: tuple[int, ...]) -> tuple[Array, Array]:
     """Running number of each element, as high and low words."""
-    low = jnp.zeros(shape, jnp.uint32)
+    zeros = low = lax.full(shape, 0, jnp.uint32)
     stride = 1
     for axis in reversed(range(len(shape))):
-        position = jax.lax.broadcasted_iota(jnp.uint32, shape, axis)
-        low = low + position * jnp.uint32(stride)
+        position = lax.broadcasted_iota(jnp.uint32, shape, axis)
+        if stride > 1:
+            position = lax.add(low, lax.mul(position, np.uint32(stride)))
+        low = position
         stride *= shape[axis]
     if stride >= 2**32:
         raise ValueError(
             "more than 2**32 random numbers at once; draw fewer particles."
         )
-    return jnp.zeros(shape, jnp.uint32), low
+    return zeros, low
 
 
 def _once(value: Array) -> Array:
@@ -52,7 +106,13 @@ def _once(value: Array) -> Array:
 
 
 def _seed(seed: Array) -> UInt32[Array, " 2"]:
-    return jnp.stack([jnp.zeros((), jnp.uint32), jnp.asarray(seed).astype(jnp.uint32)])
+    return jnp.stack(_words(seed))
+
+
+def _words(number: Array) -> tuple[Array, Array]:
+    """High and low word of a number."""
+    low = lax.convert_element_type(number, jnp.uint32)
+    return lax.full_like(low, 0), low
 
 
 def _split(key: UInt32[Array, " 2"], shape: tuple[int, ...]) -> UInt32[Array, "... 2"]:
@@ -61,7 +121,7 @@ def _split(key: UInt32[Array, " 2"], shape: tuple[int, ...]) -> UInt32[Array, ".
 
 
 def _fold_in(key: UInt32[Array, " 2"], data: Array) -> UInt32[Array, " 2"]:
-    words = jnp.stack(_threefry(key, *_seed(data)))
+    words = jnp.stack(_threefry(key, *_words(data)))
     # On a GPU doing two words again where they are used costs less than a kernel.
     return _once(words) if jax.default_backend() == "cpu" else words
 
@@ -72,7 +132,7 @@ def _random_bits(
     high, low = _threefry(key, *_counters(shape))
     if bit_width == 64:
         return (high.astype(jnp.uint64) << jnp.uint64(32)) | low.astype(jnp.uint64)
-    bits = high ^ low
+    bits = lax.bitwise_xor(high, low)
     return bits if bit_width == 32 else bits.astype(jnp.dtype(f"uint{bit_width}"))
 
 

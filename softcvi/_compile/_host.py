@@ -1,11 +1,13 @@
 """Small work on the host, for which JAX would compile a program each time."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from softcvi._compile._switch import is_plain
 
@@ -46,6 +48,76 @@ def put(values: np.ndarray) -> Array:
         (3,)
     """
     return jax.device_put(values)
+
+
+def host_stack(arrays: Sequence[Array]) -> Array:
+    """``jnp.stack``, by NumPy.
+
+    Args:
+        arrays: Arrays of one shape and dtype; traced ones are stacked by JAX.
+
+    Example:
+        >>> host_stack([jnp.ones(2), jnp.zeros(2)]).shape
+        (2, 2)
+    """
+    if not all(map(_is_here, arrays)):
+        return jnp.stack(arrays)
+    return put(np.stack([np.asarray(array) for array in arrays]))
+
+
+def host_ravel(tree: PyTree) -> Array:
+    """All numbers of a tree in one vector, in the order of ``ravel_pytree``.
+
+    Args:
+        tree: Arrays of one dtype; others, and traced ones, are left to JAX.
+
+    Example:
+        >>> host_ravel({"a": jnp.ones(2), "b": jnp.zeros((2, 2))}).shape
+        (6,)
+    """
+    leaves = jax.tree_util.tree_leaves(tree)
+    if not _are_alike(leaves):
+        return ravel_pytree(tree)[0]
+    return put(np.concatenate([np.ravel(leaf) for leaf in leaves]))
+
+
+def host_unravel(vector: Array, like: PyTree) -> PyTree:
+    """The opposite of ``host_ravel``.
+
+    Args:
+        vector: The numbers.
+        like: A tree of the shapes that are asked for.
+
+    Example:
+        >>> tree = {"a": jnp.ones(2), "b": jnp.zeros((2, 2))}
+        >>> host_unravel(host_ravel(tree), tree)["b"].shape
+        (2, 2)
+    """
+    leaves, treedef = jax.tree_util.tree_flatten(like)
+    if not _are_alike([vector, *leaves]):
+        return ravel_pytree(like)[1](vector)
+    bounds = np.cumsum([leaf.size for leaf in leaves])[:-1]
+    parts = np.split(np.asarray(vector), bounds)
+    pairs = zip(parts, leaves, strict=True)
+    new = [put(part.reshape(leaf.shape)) for part, leaf in pairs]
+    return jax.tree_util.tree_unflatten(treedef, new)
+
+
+def _are_alike(leaves: Sequence[Any]) -> bool:
+    """Whether there are arrays, all on this host and of one dtype."""
+    is_here = bool(leaves) and all(map(_is_here, leaves))
+    return is_here and len({leaf.dtype for leaf in leaves}) == 1
+
+
+def _is_here(array: Any) -> bool:
+    """Whether NumPy can read an array."""
+    return (
+        not is_plain()
+        and isinstance(array, jax.Array)
+        and not isinstance(array, jax.core.Tracer)
+        and array.is_fully_addressable
+        and not jnp.issubdtype(array.dtype, jax.dtypes.prng_key)
+    )
 
 
 def host_key(seed: int) -> PRNGKeyArray:

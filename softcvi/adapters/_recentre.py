@@ -16,6 +16,10 @@ _INFORMED_SPREAD = 0.5
 # was measured.
 _GOES_WITH = 0.5
 
+# Numbers in a series up to which it is fitted by its steps. As written, the Hessian of
+# a longer one has few entries, by steps all of them.
+LONGEST_BY_STEPS = 200
+
 
 class Prior(NamedTuple):
     """Location and scale of a variable on the real line, given its parents.

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from softcvi._compile import by_effort, put, rarely_run
+from softcvi._compile import by_effort, fused, put, rarely_run
 from softcvi.guides import AbstractGuide, VectorGuide, Whitened
 from softcvi.targets import AbstractTarget
 
@@ -220,7 +220,7 @@ def advance(
 
     def transition(i, state):
         stays = i < is_new
-        keys = jax.random.split(jax.random.fold_in(key, i), 3)
+        keys = jax.random.split(jax.random.fold_in(fused(key), i), 3)
         dtype = state.x.dtype
         momentum = jax.random.normal(keys[0], state.x.shape, dtype)
         size = state.step * _jitter(keys[2], i, geometry.tuned_by, state.x)

@@ -24,9 +24,9 @@ _MARGIN = 0.05
 # Distances in standard deviations of the draws. The far ones tell a very wide prior
 # from a flat one where the draws are much too narrow.
 _DISTANCES = 10.0 ** np.arange(1, 9)
-# Flat directions from a Hessian have rounding errors, which are invisible up to these
-# distances.
-_NEAR_DISTANCES = 10.0 ** np.arange(1, 5)
+# Flat directions from a Hessian have rounding errors, which are invisible up to the
+# first of these distances.
+_NEAR_DISTANCES = _DISTANCES[:4]
 _BASE_POINTS = 8
 _MAX_DIRECTIONS = 64
 _MAX_HESSIAN = 200
@@ -102,12 +102,10 @@ def improper_directions(
     far = _directions(rng, draws, scale)
     flat = _flat_directions(target, base[0], scale)
     directions = np.concatenate([far, flat])
-    slopes = np.concatenate(
-        [
-            _slopes(target, base, far * scale, _DISTANCES),
-            _slopes(target, base, flat * scale, _NEAR_DISTANCES),
-        ]
-    )
+    # Both by one program, whatever the number of flat directions.
+    values = [_heights(target, base, some * scale, len(far)) for some in (far, flat)]
+    distances = (_DISTANCES, _NEAR_DISTANCES)
+    slopes = np.concatenate(list(map(_slopes, values, distances)))
     names = np.repeat(
         structure.names, [int(np.prod(s, dtype=int)) for s in structure.shapes]
     )
@@ -160,24 +158,24 @@ def _flat_directions(
     return np.concatenate([flat, -flat])
 
 
-def _slopes(
-    target: AbstractTarget,
-    base: np.ndarray,
-    directions: np.ndarray,
-    distances: np.ndarray,
+def _heights(
+    target: AbstractTarget, base: np.ndarray, directions: np.ndarray, batch: int
 ) -> np.ndarray:
+    """Log densities along directions from all base points, so many lines at a time."""
+    shape = (len(directions), len(base), len(_DISTANCES))
+    values = np.empty(shape)
+    points, distances = as_array(base), as_array(_DISTANCES)
+    for begin in range(0, len(directions), batch):
+        some = directions[begin : begin + batch]
+        whole = as_array(np.resize(some, (batch, some.shape[1])))
+        found = np.asarray(_along(target, points, whole, distances))
+        values[begin : begin + batch] = found[: len(some)]
+    return values
+
+
+def _slopes(values: np.ndarray, distances: np.ndarray) -> np.ndarray:
     """Slope of the log density against log distance, the median over base points."""
-    if not len(directions):
-        return np.zeros(0)
-    values = np.asarray(
-        _along(
-            target,
-            as_array(base),
-            as_array(directions),
-            as_array(distances),
-        ),
-        np.float64,
-    )
+    values = values[..., : len(distances)]
     with np.errstate(invalid="ignore"):
         steps = np.diff(values, axis=-1) / np.diff(np.log(distances))
     # An overflow tells nothing; a density of zero counts as a fall.

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from softcvi._compile import is_compiling
+from softcvi._compile import as_array, is_compiling
 from softcvi.fitting._checkpoint import CheckpointFile, fingerprint
 from softcvi.fitting._devices import (
     agreed,
@@ -325,6 +325,6 @@ def _nothing() -> None:
 
 
 def _call(advance: Advance, state: LoopState, start: int, stop: int) -> LoopState:
-    bounds = jnp.asarray(start, jnp.int32), jnp.asarray(stop, jnp.int32)
+    bounds = as_array(start, jnp.int32), as_array(stop, jnp.int32)
     with callback_failures():
         return jax.block_until_ready(advance(state, *bounds))

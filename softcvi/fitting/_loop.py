@@ -1,7 +1,6 @@
 """The compiled loop: its state, what stays the same, and one step."""
 
 import dataclasses
-import functools
 from typing import Any
 
 import equinox as eqx
@@ -9,10 +8,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import paramax
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree, Shaped
 
-from softcvi._compile import by_effort, fused, loop_in_rows, on_device, rarely_run
+from softcvi._compile import (
+    as_array,
+    by_effort,
+    fused,
+    host_ravel,
+    host_unravel,
+    loop_in_rows,
+    on_device,
+    rarely_run,
+)
 from softcvi.fitting._devices import Devices
 from softcvi.fitting._optimizer import AbstractOptimizer
 from softcvi.guides import AbstractGuide
@@ -75,7 +82,7 @@ class Run(eqx.Module):
     def unpack(self, params: PyTree) -> tuple[AbstractGuide, AbstractTarget]:
         """Guide and target with these parameters in place, still wrapped."""
         if self.optimizer.flat:
-            params = _unflattened(params, self.template)
+            params = host_unravel(params, self.template)
         return eqx.combine(params, self.static)
 
     def one(self, i: int, batch: "Batch") -> "Run":
@@ -173,7 +180,8 @@ def prepare(
     )
 
     if batch is None:
-        state = _first_state(template, optimizer)
+        make_state = _first_state if optimizer.flat else _any_first_state
+        state = make_state(template, optimizer)
     else:
         make = eqx.filter_vmap(
             _first_state, in_axes=(batch.axes(), None), axis_size=batch.runs
@@ -185,28 +193,25 @@ def prepare(
         template=template,
         objective=_traced(objective),
         optimizer=optimizer,
-        total_steps=jnp.asarray(steps, jnp.int32),
-        startup_steps=jnp.asarray(startup_steps, jnp.int32),
-        record_every=jnp.asarray(max(1, -(-steps // HISTORY_ROWS)), jnp.int32),
+        total_steps=as_array(steps, jnp.int32),
+        startup_steps=as_array(startup_steps, jnp.int32),
+        record_every=as_array(max(1, -(-steps // HISTORY_ROWS)), jnp.int32),
         has_startup=startup_steps > 0,
     )
     return state, run
 
 
-# Jitted, since otherwise each operation would be compiled separately.
-@functools.partial(rarely_run, effort=0)
 def _first_state(template: PyTree, optimizer: AbstractOptimizer) -> LoopState:
-    params = ravel_pytree(template)[0] if optimizer.flat else template
+    params = host_ravel(template) if optimizer.flat else template
     return LoopState(
         params=params,
         optimizer_state=optimizer.init(params),
-        history=jnp.zeros((HISTORY_ROWS, 5)),
+        history=as_array(np.zeros((HISTORY_ROWS, 5))),
     )
 
 
-@functools.partial(rarely_run, effort=0)
-def _unflattened(params: Float[Array, " n"], template: PyTree) -> PyTree:
-    return ravel_pytree(template)[1](params)
+# Jitted, since otherwise each operation would be compiled separately.
+_any_first_state = rarely_run(_first_state, effort=0)
 
 
 def _traced(objective: AbstractObjective) -> AbstractObjective:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
-from softcvi._compile import kept_or_new
+from softcvi._compile import as_array, kept_or_new
 
 if TYPE_CHECKING:  # and imported where it is used, for a quick start
     import optax
@@ -182,8 +183,8 @@ class Adam(AbstractOptimizer):
     flat: bool = eqx.field(static=True, default=True)
 
     def init(self, params):
-        zeros = jnp.zeros_like(params)
-        return AdamState(jnp.zeros((), jnp.int32), zeros, zeros)
+        zeros = as_array(np.zeros(params.shape), params.dtype)
+        return AdamState(as_array(0, jnp.int32), zeros, zeros)
 
     def update(self, grads, state, params, step, total):
         return self.guarded_update(grads, state, params, step, total, True)

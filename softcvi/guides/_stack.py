@@ -1,6 +1,5 @@
 """Guides of one kind kept as one: arrays are stacked, methods vectorised."""
 
-import functools
 from abc import abstractmethod
 from collections.abc import Sequence
 
@@ -10,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
-from softcvi._compile import rarely_run
+from softcvi._compile import host_stack
 from softcvi.guides._base import AbstractGuide
 from softcvi.guides._parameters import is_elementwise
 
@@ -99,14 +98,10 @@ def _group(components: list[AbstractGuide]) -> AbstractGroup:
     if len(components) == 1:
         return Single(components[0])
     parts = [eqx.partition(component, eqx.is_array) for component in components]
-    arrays = _stacked(*[arrays for arrays, _ in parts])
+    arrays = jax.tree_util.tree_map(
+        lambda *leaves: host_stack(leaves), *[arrays for arrays, _ in parts]
+    )
     return Stack(eqx.combine(arrays, parts[0][1]), len(components))
-
-
-# Jitted, since otherwise each operation would be compiled separately.
-@functools.partial(rarely_run, effort=0)
-def _stacked(*trees: PyTree) -> PyTree:
-    return jax.tree_util.tree_map(lambda *leaves: jnp.stack(leaves), *trees)
 
 
 def _same_kind(one: AbstractGuide, other: AbstractGuide) -> bool:

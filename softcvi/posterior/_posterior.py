@@ -14,7 +14,7 @@ import paramax
 from jax.typing import ArrayLike
 from jaxtyping import Array, Int, PRNGKeyArray, PyTree, Shaped
 
-from softcvi._compile import by_effort, host_array, put, rarely_run
+from softcvi._compile import by_effort, fused, host_array, put, rarely_run
 from softcvi.guides import AbstractGuide
 from softcvi.posterior import _storage
 from softcvi.posterior._importance import (
@@ -221,6 +221,7 @@ def _first(leaf: Array, count: int) -> Array:
 
 def _keys(key: PRNGKeyArray, piece: Int[ArrayLike, " m"]) -> Shaped[Array, "m *key"]:
     """The keys of numbered draws, made inside the program that needs them."""
+    key = fused(key)
     return jax.vmap(lambda i: jax.random.fold_in(key, i))(piece)
 
 

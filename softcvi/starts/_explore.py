@@ -129,7 +129,7 @@ def _on_all_rows(
     density = as_density(target)
     best = [members[0] for members in ends.groups()][:_PLACES]
     with density.context():
-        log_density = Evaluator(density, _POINTS)
+        log_density = Evaluator.of(density, _POINTS)
         found, _ = climb(density, ends.means[best])
         if not len(found.means):
             return None

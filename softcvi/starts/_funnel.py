@@ -65,7 +65,7 @@ def without_funnel(target: AbstractTarget, mode: Moments) -> AbstractTarget | No
         count = _MEASURED[0] + _MEASURED[1] * size
         if 2 * size * count * cost_of(density.program()) > _BUDGET:
             return None
-        log_density = Evaluator(density, _POINTS)
+        log_density = Evaluator.of(density, _POINTS)
         points = _typical_points(mode, log_density, count)
         if len(points) < count:
             return None

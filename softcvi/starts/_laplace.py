@@ -73,7 +73,7 @@ class Laplace(AbstractStart):
         rng, size = numpy_generator(key), target.structure.size
         own = own_starts(key, target, candidates(_STARTS // 2))
         with density.context():
-            log_density = Evaluator(density, _POINTS)
+            log_density = Evaluator.of(density, _POINTS)
             far = far_starts(rng, _SCALES, size, candidates(_STARTS // 2))
             starts = [first_finite(x, _STARTS // 2, log_density) for x in (own, far)]
             begin = jnp.asarray(np.concatenate(starts), density.dtype)
@@ -125,7 +125,7 @@ class Laplace(AbstractStart):
         density = as_density(target)
         own = own_starts(key, target, candidates(1))
         with density.context():
-            start = first_finite(own, 1, Evaluator(density, _POINTS))[0]
+            start = first_finite(own, 1, Evaluator.of(density, _POINTS))[0]
             mean, scale = independent_normal(start, density)
         mode = Moments(mean, scale=scale, factor=np.zeros((mean.size, 0)))
         return StartReport(target, (mode,), description="a glimpse")

@@ -14,7 +14,7 @@ from softcvi.diagnostics._precision import rounding_at
 from softcvi.starts._base import StartReport
 from softcvi.starts._double import Density, as_density, double_precision
 from softcvi.starts._importance import factor_of
-from softcvi.starts._tempered import log_densities
+from softcvi.starts._tempered import Evaluator
 from softcvi.targets import AbstractTarget
 from softcvi.targets._base import AbstractWrapper
 from softcvi.targets._numpy_random import numpy_generator
@@ -127,7 +127,7 @@ def in_enough_precision(key: PRNGKeyArray, report: StartReport) -> StartReport:
     if not density.widened:
         return report
     with density.context():
-        height = float(log_densities(jnp.asarray(mode.mean[None]), density)[0])
+        height = float(Evaluator(density, 1)(mode.mean[None])[0])
     if not np.isfinite(height):
         return report
     words = (

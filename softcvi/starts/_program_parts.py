@@ -71,7 +71,7 @@ def terms_of(target: AbstractTarget, particle: PyTree) -> tuple[int, ...]:
     counts = np.array(evaluation.counts, int)
     if not len(counts):
         return ()
-    slopes = _slopes(particle, jnp.zeros(len(counts)), target)
+    slopes = _slopes(particle, as_array(np.zeros(len(counts))), target)
     # The normaliser of a softmax has a negative slope, and a maximum that is subtracted
     # and added again has none.
     is_part = np.asarray(slopes) > _FLAT

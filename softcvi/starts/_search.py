@@ -87,7 +87,7 @@ class Search:
         gap: float = GAP,
     ):
         self.rng, self.key, self.density = numpy_generator(key), key, density
-        self.log_density = Evaluator(density, _POINTS)
+        self.log_density = Evaluator.of(density, _POINTS)
         self.scales, self.gap = scales, gap
         self.dim = density.target.structure.size
         self.cost = cost_of(density.program())
@@ -127,9 +127,15 @@ class Search:
             fitted = self._with_joined_places(fitted)
         if fitted is None or fitted.ess_share < _POOR:
             own, count = self._own_starts(_POPULATION), self.budget.num_draws
-            again = temper(self.rng, self.log_density, own, _POPULATION, count)
-            if again is not None and (fitted is None or again.score > fitted.score):
-                fitted = again
+            # Where paths lead somewhere they tell how much has not been found.
+            known = self.ends is not None
+            again = temper(self.rng, self.log_density, own, _POPULATION, count, known)
+            if again is not None and (
+                fitted is None or again.fitted.score > fitted.score
+            ):
+                fitted = again.fitted
+                self.left_out = max(self.left_out, again.missing_mass or 0.0)
+                self._scan(fitted)
         return () if fitted is None else worth_keeping(fitted), self._evidence(fitted)
 
     def _finds_more_places(self) -> bool:

@@ -42,21 +42,56 @@ def within_support(
     wide = np.flatnonzero(inside < 1 - _MOSTLY)
     if not len(wide):
         return ends
-    covariances, elbos = ends.covariances.copy(), ends.elbos.copy()
+    means, covariances = _within_bounds(log_density, ends.means, ends.covariances, wide)
+    factors = np.stack([factor_of(c) for c in covariances])
+    elbos = ends.elbos.copy()
     for end in wide:
         shares = _inside(
             log_density,
-            np.repeat(ends.means[end : end + 1], len(_WIDTHS), axis=0),
+            np.repeat(means[end : end + 1], len(_WIDTHS), axis=0),
             _WIDTHS[:, None, None] * factors[end],
             noise,
         )
         width = _WIDTHS[np.argmax(shares >= 0.5)] if np.any(shares >= 0.5) else 1.0
-        covariances[end] = width**2 * ends.covariances[end]
-        height = float(np.asarray(log_density(ends.means[end : end + 1]))[0])
+        covariances[end] = width**2 * covariances[end]
+        height = float(np.asarray(log_density(means[end : end + 1]))[0])
         dim = len(factors[end])
         volume = np.linalg.slogdet(covariances[end])[1] + dim * np.log(2 * np.pi)
         elbos[end] = height + 0.5 * volume
-    return Ends(ends.means, covariances, elbos, ends.counts, ends.places)
+    return Ends(means, covariances, elbos, ends.counts, ends.places)
+
+
+def _within_bounds(
+    log_density: LogDensity,
+    means: Float[np.ndarray, "m d"],
+    covariances: Float[np.ndarray, "m d d"],
+    wide: np.ndarray,
+) -> tuple[Float[np.ndarray, "m d"], Float[np.ndarray, "m d d"]]:
+    """Some normals, as wide as the support in each coordinate in which they leave it.
+
+    A density may be constant along one coordinate, such as the time of a change
+    between two rows, and curved along the others, whose widths are right.
+    """
+    means, covariances = means.copy(), covariances.copy()
+    dim = means.shape[1]
+    for axis in range(dim):
+        deviations = np.sqrt(covariances[wide, axis, axis])
+        step = deviations[:, None] * (np.arange(dim) == axis)
+        ahead, behind = means[wide] + step, means[wide] - step
+        inside = np.isfinite(np.asarray(log_density(np.concatenate([ahead, behind]))))
+        leaves = wide[~np.all(inside.reshape(2, -1), axis=0)]
+        if not len(leaves):
+            continue
+        up = _reach(log_density, means[leaves], axis, 1.0)
+        down = _reach(log_density, means[leaves], axis, -1.0)
+        is_bounded = np.isfinite(up) & np.isfinite(down) & (up + down > 0)
+        leaves, up, down = (array[is_bounded] for array in (leaves, up, down))
+        uniform = (up + down) / np.sqrt(12.0)
+        narrower = np.minimum(uniform / np.sqrt(covariances[leaves, axis, axis]), 1.0)
+        covariances[leaves, axis, :] *= narrower[:, None]
+        covariances[leaves, :, axis] *= narrower[:, None]
+        means[leaves, axis] += np.where(narrower < 1, 0.5 * (up - down), 0.0)
+    return means, covariances
 
 
 def without_noise(

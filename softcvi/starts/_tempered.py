@@ -1,17 +1,26 @@
-"""A start without gradients: a broad population is tempered to the posterior.
+"""A start without gradients: broad populations are tempered to the posterior.
 
 Sequential Monte Carlo (Del Moral, Doucet and Jasra, 2006) from a wide mixture over
 several scales. Particles move by differences of other particles (ter Braak, 2006),
 which adapts steps to the population, however many modes it has.
+
+A population loses modes by chance: few of its particles are near a mode when it begins
+to stand out, and those of another one may take all places. So several independent ones
+are made, until each mode was met more than once.
 """
 
 import math
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, PRNGKeyArray
+import scipy.linalg
+import scipy.special
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from softcvi._compile import as_array, rarely_run
+from softcvi._compile import host_array, put, rarely_run
 from softcvi.diagnostics._clusters import clusters
 from softcvi.starts._base import AbstractStart, SearchEvidence, StartReport
 from softcvi.starts._double import Density, as_density
@@ -20,19 +29,34 @@ from softcvi.starts._importance import (
     LogDensity,
     TMixture,
     adapt,
+    factor_of,
     worth_keeping,
 )
 from softcvi.starts._launch import own_starts
+from softcvi.starts._scan import scan_draws
 from softcvi.targets import AbstractTarget
+from softcvi.targets._cost import cost_of
 from softcvi.targets._numpy_random import numpy_generator
 
 _SCALES = (1.0, 3.0, 10.0, 30.0, 100.0)
+# Where later populations begin, in turn: from all scales at once the density is so much
+# higher near the origin that modes there take the places of others further out.
+_SINGLE_SCALES = (10.0, 30.0, 3.0, 100.0)
 # Larger scales, for supports that none of the others reaches.
 _FURTHER = (1e3, 1e4, 1e5)
 _WIDE_DF = 30.0
 _FEWEST_INSIDE = 0.1
 _MAX_STAGES = 60
 _MOVES = 4
+# Independent populations: at least, one more for so many parameters, and at most if
+# modes were met once only. In more dimensions a population loses a mode more often.
+_POPULATIONS, _PER_POPULATION, _MOST_POPULATIONS = 2, 3, 8
+# Particles that have to be near a place for it to be met, as a share of all.
+_MET = 0.01
+# A particle is near a place up to this squared distance, in units of a normal's.
+_NEAR = 3.0
+# Points that are looked at around what was found, for each particle.
+_LOOK = 4
 
 
 class Tempered(AbstractStart):
@@ -62,21 +86,32 @@ class Tempered(AbstractStart):
         own = own_starts(key, target, self.particles)
         with density.context():
             evaluate = Evaluator(density, 2 * self.particles)
-            fitted = temper(rng, evaluate, own, self.particles)
-        if fitted is None:
-            words = "no finite density at any scale: start-up by label ESS"
-            return StartReport(target, description=words)
-        modes = worth_keeping(fitted)
+            found = temper(rng, evaluate, own, self.particles)
+            if found is None:
+                words = "no finite density at any scale: start-up by label ESS"
+                return StartReport(target, description=words)
+            look = scan_draws(
+                rng, evaluate, found.fitted, _LOOK * self.particles, keep=1
+            )
+        modes, count = worth_keeping(found.fitted), found.num_populations
         search = SearchEvidence(
-            num_starts=self.particles,
+            num_starts=count * self.particles,
             num_places=len(modes),
-            num_seen_once=0,
+            num_seen_once=found.num_met_once,
             scales=_SCALES,
             smallest_feature=None,
-            missing_mass=None,
+            missing_mass=found.missing_mass,
+            broad=look.whole,
         )
-        words = f"{len(modes)} mode(s) found by {self.particles} tempered particles"
+        words = (
+            f"{len(modes)} mode(s) found by {count} populations of {self.particles} "
+            "tempered particles"
+        )
         return StartReport(target, modes, search, words)
+
+
+# Numbers that are handed to a program at once, and operations of one call of it.
+_NUMBERS, _OPERATIONS = 200_000, 1e9
 
 
 class Evaluator(eqx.Module):
@@ -84,25 +119,73 @@ class Evaluator(eqx.Module):
 
     Attributes:
         density: The density.
-        size: Points that the program takes at once.
+        size: Points that the program evaluates side by side.
+        most: Batches of so many points that it evaluates one after the other, as
+            calling a program takes longer than what a small density does in it.
     """
 
     density: Density
     size: int
+    most: int = 1
+
+    @classmethod
+    def of(cls, density: Density, size: int) -> "Evaluator":
+        """An evaluator that takes as many points at once as are soon done.
+
+        Args:
+            density: The density.
+            size: Points that the program evaluates side by side.
+        """
+        if not density.target.has_gradient:
+            return cls(density, size)  # a callback, which may take any time
+        numbers = size * max(density.target.structure.size, 1)
+        operations = size * cost_of(density.program())
+        most = min(_NUMBERS // numbers, int(_OPERATIONS / operations))
+        return cls(density, size, max(most, 1))
 
     def __call__(self, x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
-        values = []
-        for begin in range(0, len(x), self.size):
-            some = np.resize(x[begin : begin + self.size], (self.size, x.shape[1]))
-            some = as_array(some, self.density.dtype)
-            values.append(np.asarray(log_densities(some, self.density), np.float64))
-        return np.concatenate(values)[: len(x)]
+        values, at_once = [], self.most * self.size
+        for begin in range(0, len(x), at_once):
+            some = x[begin : begin + at_once]
+            batches = -(-len(some) // self.size)
+            room = host_array((at_once, x.shape[1]), self.density.dtype)
+            # What fills the last batch is evaluated, too; the rest is not read.
+            room[: batches * self.size] = np.resize(
+                some, (batches * self.size, x.shape[1])
+            )
+            points = put(room.reshape(self.most, self.size, x.shape[1]))
+            found = log_densities(points, np.int32(batches), self.density)
+            values.append(np.asarray(found, np.float64).ravel()[: len(some)])
+        return np.concatenate(values)
 
 
 @rarely_run
-def log_densities(x, density: Density):
-    """Log densities of a batch of points."""
-    return eqx.filter_vmap(density.value)(x)
+def log_densities(
+    x: Float[Array, "most size d"], batches: Int[ArrayLike, ""], density: Density
+) -> Float[Array, "most size"]:
+    """Log densities of the points of the first batches, one batch after the other."""
+
+    def fill(i, values):
+        return values.at[i].set(jax.vmap(density.value)(x[i]))
+
+    return jax.lax.fori_loop(0, batches, fill, jnp.zeros(x.shape[:2], x.dtype))
+
+
+class Tempering(eqx.Module):
+    """What several tempered populations have found.
+
+    Attributes:
+        fitted: Moments and evidence of every place.
+        num_populations: Number of populations.
+        num_met_once: Places that one of several populations met.
+        missing_mass: Estimated share of the mass that none of them met: the mass of
+            the places that one of them met (Good, 1953).
+    """
+
+    fitted: Fitted
+    num_populations: int
+    num_met_once: int
+    missing_mass: float | None
 
 
 def temper(
@@ -111,18 +194,50 @@ def temper(
     own: Float[np.ndarray, "m d"],
     n: int,
     broad: int = 0,
-) -> Fitted | None:
-    """Moments and evidence of every mode that a tempered population ends in.
+    single: bool = False,
+) -> Tempering | None:
+    """Moments and evidence of every mode that tempered populations end in.
 
     Args:
         rng: Random generator.
         log_density: The log density.
         own: The target's own starting points.
-        n: Size of the population.
+        n: Size of a population.
         broad: Draws to choose it from, at least: where the density is zero almost
             everywhere, what none of them meets is not found.
+        single: Whether one population is enough.
     """
-    started = _population(rng, log_density, own, n, max(4 * n, broad))
+    most = 1 if single else _MOST_POPULATIONS
+    least = min(_POPULATIONS + own.shape[1] // _PER_POPULATION, most)
+    places: list[tuple[np.ndarray, np.ndarray]] = []
+    met: list[np.ndarray] = []
+    while len(met) < most:
+        turn = (len(met) - 1) % len(_SINGLE_SCALES)
+        scales = (_SINGLE_SCALES[turn],) if met else _SCALES
+        x = _tempered(rng, log_density, own, n, broad, scales)
+        if x is None:
+            return None
+        places += _new_places(x, places)
+        met.append(x)
+        near = [[np.mean(_is_near(x, place)) > _MET for x in met] for place in places]
+        counts = np.sum(near, axis=1)
+        if len(met) >= least and np.all(counts > 1):
+            break
+    sizes = [np.mean([np.mean(_is_near(x, place)) for x in met]) for place in places]
+    fitted = adapt(rng, log_density, places, np.log(np.maximum(sizes, 1 / n)))
+    once, missing = counts <= 1, None
+    if len(met) > 1:
+        logs = [
+            -np.inf if m.log_evidence is None else m.log_evidence for m in fitted.modes
+        ]
+        mass = np.exp(np.array(logs) - np.max(logs))
+        missing = float(np.sum(mass[once]) / (np.sum(mass[once]) + np.sum(mass)))
+    return Tempering(fitted, len(met), int(np.sum(once)), missing)
+
+
+def _tempered(rng, log_density, own, n, broad, scales) -> np.ndarray | None:
+    """One population at the end of its way; None if no point has a density."""
+    started = _population(rng, log_density, own, n, max(4 * n, broad), scales)
     if started is None:
         return None
     wide, x, log_p = started
@@ -140,22 +255,40 @@ def temper(
             )
         if power >= 1.0:
             break
+    return x
+
+
+def _new_places(
+    x: np.ndarray, known: list[tuple[np.ndarray, np.ndarray]]
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Moments of the groups of a population that are not near known places."""
     labels = clusters(x)
-    starts = []
+    is_known = np.any(
+        [np.zeros(len(x), bool), *(_is_near(x, k) for k in known)], axis=0
+    )
+    ridge = 1e-8 * np.diag(np.var(x, axis=0) + np.finfo(float).tiny)
+    found = []
     for label in range(labels.max() + 1):
         members = x[labels == label]
-        covariance = np.cov(members.T).reshape(x.shape[1], x.shape[1])
-        ridge = 1e-8 * np.diag(np.var(x, axis=0) + np.finfo(float).tiny)
-        starts.append((members.mean(axis=0), covariance + ridge))
-    return adapt(rng, log_density, starts, np.log(np.bincount(labels)))
+        if np.mean(is_known[labels == label]) < 0.5:
+            covariance = np.cov(members.T).reshape(x.shape[1], x.shape[1])
+            found.append((members.mean(axis=0), covariance + ridge))
+    return found
 
 
-def _population(rng, log_density, own, n, broad):
+def _is_near(x: np.ndarray, place: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    mean, covariance = place
+    z = scipy.linalg.solve_triangular(factor_of(covariance), (x - mean).T, lower=True)
+    return np.sum(z**2, axis=0) < _NEAR * scipy.special.chdtri(x.shape[1], 0.5)
+
+
+def _population(rng, log_density, own, n, broad, scales):
     """Draws of a wide mixture that holds enough points of the support."""
     dim = own.shape[1]
     own = own[np.all(np.isfinite(own), axis=1)]
-    means, factors = [np.zeros(dim)] * len(_SCALES), [s * np.eye(dim) for s in _SCALES]
-    if len(own) > dim + 2:
+    means, factors = [np.zeros(dim)] * len(scales), [s * np.eye(dim) for s in scales]
+    # The target's own starts are near the origin, which a single scale is to leave.
+    if len(own) > dim + 2 and len(scales) > 1:
         spread = 1.5 * np.std(own, axis=0)
         means.append(own.mean(axis=0))
         factors.append(np.diag(spread + 1e-6 * (1.0 + np.max(spread))))

@@ -73,6 +73,10 @@ def test_a_series_that_the_data_determine_is_fitted_as_the_model_writes_it():
     np.testing.assert_allclose(chosen.log_density(u), exact, rtol=1e-5)
 
 
+def test_a_long_series_stays_as_it_is_written():
+    assert from_numpyro(walk, np.zeros(201)).space.decentred == ("drift",)
+
+
 def test_sites_of_a_scan_from_last_to_first_stay_as_they_are_written():
     target = from_numpyro(walk, Y, reverse=True)
     assert target.space.decentred == ("drift",)

@@ -210,6 +210,24 @@ def test_a_normal_is_no_wider_than_the_block_it_is_in():
     assert narrow == pytest.approx(0.2)
 
 
+def test_a_normal_is_as_wide_as_the_support_where_it_is_flat_along_one_coordinate():
+    def log_density(x):
+        is_inside = (x[:, 0] > 0.0) & (x[:, 0] < 10.0)
+        return np.where(is_inside, -0.5 * (x[:, 1] / 0.2) ** 2, -np.inf)
+
+    ends = Ends(
+        np.array([[3.0, 0.0]]),
+        np.diag([1e14, 0.04])[None],
+        np.zeros(1),
+        np.ones(1, int),
+        np.zeros(1, int),
+    )
+    found = within_support(np.random.default_rng(0), log_density, ends)
+    np.testing.assert_allclose(found.means, [[5.0, 0.0]], atol=0.2)
+    deviations = np.sqrt(np.diagonal(found.covariances[0]))
+    np.testing.assert_allclose(deviations, [10 / np.sqrt(12), 0.2], rtol=0.05)
+
+
 def modes_of(departures):
     return tuple(
         Moments(np.zeros(2), np.eye(2), 0.1, 0.9, 0.0, departure)

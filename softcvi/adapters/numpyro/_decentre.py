@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from softcvi.adapters._extras import require
-from softcvi.adapters._recentre import Prior
+from softcvi.adapters._recentre import LONGEST_BY_STEPS, Prior
 from softcvi.adapters.numpyro._call import (
     ModelCall,
     is_in_loop,
@@ -44,6 +44,9 @@ def hierarchical_sites(
     found = moving_sites(call, latents, standardised)
     usable = []
     for name in found:
+        size = jnp.size(latents[name]["value"])
+        if is_in_loop(latents[name]) and size > LONGEST_BY_STEPS:
+            continue
         failure = _failure(call, latents, name)
         if failure is None:
             usable.append(name)

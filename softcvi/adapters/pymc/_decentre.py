@@ -10,7 +10,7 @@ import jax.scipy.stats as stats
 from jaxtyping import Array, Scalar
 
 from softcvi.adapters._extras import require
-from softcvi.adapters._recentre import Prior
+from softcvi.adapters._recentre import LONGEST_BY_STEPS, Prior
 from softcvi.adapters.pymc._series import Series, read_series
 from softcvi.adapters.pymc._standardising import AbstractStandardising
 from softcvi.targets import Informed
@@ -93,9 +93,12 @@ def standardisings(
     def translated(graphs: list) -> Callable:
         return jaxify(inputs=values, outputs=model.replace_rvs_by_values(graphs))
 
+    point = model.initial_point()
     for rv in model.free_RVs:
         series = None if model.rvs_to_transforms[rv] else read_series(rv)
         if series is not None:
+            if point[rv.name].size > LONGEST_BY_STEPS:
+                continue
             graphs, num_first, sums = series
             found.append(Series(rv.name, translated(graphs), num_first, sums))
             continue
