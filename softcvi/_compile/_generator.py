@@ -58,7 +58,7 @@ def _batched(words, axes):
     [size] = {
         word.shape[axis]
         for word, axis in zip(words, axes, strict=True)
-        if axis is not batching.not_mapped
+        if axis is not None
     }
     moved = [
         batching.bdim_at_front(word, axis, size)
@@ -71,7 +71,7 @@ batching.primitive_batchers[_threefry_p] = _batched
 
 
 def _lowered(ctx, first, second, x0, x1):
-    kind = mlir.aval_to_ir_type(ctx.avals_in[0])
+    kind = mlir.ir.RankedTensorType(first.type)
 
     @functools.cache
     def constant(number: int):

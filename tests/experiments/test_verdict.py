@@ -12,7 +12,6 @@ from softcvi_experiments.verdict import _families, _mixtures
 from softcvi_experiments.verdict._quadrature import grid_moments, importance_moments
 from softcvi_experiments.verdict._table import rates, study_page
 
-
 # Answers of the fifth set take minutes in all.
 _SLOW = {"held-out-fifth": pytest.mark.slow}
 
