@@ -111,8 +111,12 @@ class _Watch:
         self._ended = threading.Event()
         is_main = threading.current_thread() is threading.main_thread()
         self._reader = threading.get_ident() if is_main else None
+        self._is_deaf = is_main and signal.getsignal(signal.SIGINT) == signal.SIG_IGN
 
     def __enter__(self) -> "_Watch":
+        if self._is_deaf:
+            # A command that a script has put into the background.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         if self._reader is not None:
             # The last resort needs no turn of Python's: code that never gives one
             # would keep the thread below from its work.
@@ -126,6 +130,8 @@ class _Watch:
     def __exit__(self, *_: object) -> None:
         self._ended.set()
         faulthandler.cancel_dump_traceback_later()
+        if self._is_deaf:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def _look(self) -> None:
         first = min(_NOTE_SECONDS, self._seconds)

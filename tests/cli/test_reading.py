@@ -1,5 +1,6 @@
 """Model files that do not come back: a note, a limit, and a way out for each."""
 
+import signal
 import subprocess
 import sys
 import threading
@@ -41,6 +42,21 @@ def test_an_endless_import_ends_at_the_limit(tmp_path, capsys, command, fitted):
         told = (tmp_path / "out" / "records.jsonl").read_text()
     assert "model.py:" in told
     assert "was not read within 0.2 s. Mend the file, or give a longer --import" in told
+
+
+def test_the_limit_holds_in_the_background(tmp_path):
+    """A shell starts jobs in the background of a script with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with (
+            pytest.raises(CommandError, match="was not read within"),
+            limited(tmp_path / "model.py", 0.2),
+        ):
+            while True:
+                pass
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
