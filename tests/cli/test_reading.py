@@ -46,14 +46,16 @@ def test_an_endless_import_ends_at_the_limit(tmp_path, capsys, command, fitted):
 
 def test_the_limit_holds_in_the_background(tmp_path):
     """A shell starts jobs in the background of a script with SIGINT ignored."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with (
-            pytest.raises(CommandError, match="was not read within"),
-            limited(tmp_path / "model.py", 0.2),
-        ):
+
+    def endless():
+        with limited(tmp_path / "model.py", 0.2):
             while True:
                 pass
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with pytest.raises(CommandError, match="was not read within"):
+            endless()
         assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
