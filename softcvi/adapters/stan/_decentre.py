@@ -6,8 +6,7 @@ program only suggests where this may help: the change of coordinates is exact wh
 the text says.
 """
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -16,93 +15,75 @@ import scipy.linalg
 from jaxtyping import Array, Float, Scalar
 
 from softcvi.adapters._recentre import Prior
-from softcvi.adapters.stan._scalars import Scalars
 from softcvi.targets import Informed
 
 
-# Compared by identity, as arrays need not be.
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Affine:
-    """Numbers that are affine in scalar parameters or in their logarithms.
+    """Numbers that are affine in some coordinates of the unconstrained vector.
 
     Attributes:
-        scalars: The parameters.
-        slopes: For each number, its change with each of them and then with each of
-            their products.
+        positions: Where these are.
+        slopes: For each number, its change with each of them.
         offsets: Each number where these are zero.
-        is_log: Whether it is logarithms of the parameters that they are affine in.
-        pairs: Which products of two parameters they are affine in as well.
+        uppers: Of logarithms, the upper bound of each coordinate's parameter; infinite
+            for those without, whose logarithm is the coordinate itself.
 
     Example:
-        >>> from softcvi.adapters.stan._scalars import Term
-        >>> mu = Scalars.of([Term(1, "free")])
-        >>> Affine(mu, np.array([[2.0]]), np.array([3.0]))(jnp.array([0, 5.0])).tolist()
+        >>> Affine((1,), ((2.0,),), (3.0,))(jnp.array([0.0, 5.0])).tolist()
         [13.0]
     """
 
-    scalars: Scalars
-    slopes: np.ndarray
-    offsets: np.ndarray
-    is_log: bool = False
-    pairs: np.ndarray = field(default_factory=lambda: np.zeros((0, 2), int))
+    positions: tuple[int, ...]
+    slopes: tuple[tuple[float, ...], ...]
+    offsets: tuple[float, ...]
+    uppers: tuple[float, ...] | None = None
 
     def __call__(self, u: Float[Array, " d"]) -> Float[Array, " n"]:
         """The numbers."""
-        features = self.scalars.logs(u) if self.is_log else self.scalars.values(u)
-        products = features[self.pairs[:, 0]] * features[self.pairs[:, 1]]
-        features = jnp.concatenate([features, products])
+        features = u[np.array(self.positions, int)]
+        if self.uppers is not None:
+            upper = np.array(self.uppers)
+            is_bound = np.isfinite(upper)
+            log_upper = jnp.asarray(np.log(np.where(is_bound, upper, 1)), u.dtype)
+            bound = jax.nn.log_sigmoid(features) + log_upper
+            features = jnp.where(is_bound, bound, features)
         slopes = jnp.asarray(self.slopes, u.dtype)
         return slopes @ features + jnp.asarray(self.offsets, u.dtype)
 
-    @property
-    def positions(self) -> tuple[int, ...]:
-        """Coordinates that they depend on."""
-        return tuple(self.scalars.positions.tolist())
+    def plus(self, positions: np.ndarray, slopes: np.ndarray) -> "Affine":
+        """The numbers with what they change by with more coordinates.
 
-
-class AbstractWalk(ABC):
-    """Members whose locations hold earlier members, as those of a random walk.
-
-    Example:
-        >>> AbstractWalk.__abstractmethods__ == {"members", "steps", "positions"}
-        True
-    """
-
-    @property
-    @abstractmethod
-    def positions(self) -> tuple[int, ...]:
-        """Coordinates that the dependence is made of."""
-
-    @abstractmethod
-    def members(
-        self, u: Float[Array, " d"], steps: Float[Array, " n"]
-    ) -> Float[Array, " n"]:
-        """Members from their distances from what earlier members say of them."""
-
-    @abstractmethod
-    def steps(
-        self, u: Float[Array, " d"], members: Float[Array, " n"]
-    ) -> Float[Array, " n"]:
-        """These distances from the members."""
+        Args:
+            positions: Where these are.
+            slopes: For each number, its change with each of them.
+        """
+        before = np.reshape(self.slopes, (len(self.offsets), len(self.positions)))
+        return Affine(
+            (*self.positions, *positions.tolist()),
+            tuple(map(tuple, np.hstack([before, slopes]).tolist())),
+            self.offsets,
+        )
 
 
 # Compared by identity: two large arrays need not be.
 @dataclass(frozen=True, eq=False)
-class Walk(AbstractWalk):
-    """Members that depend on earlier ones in a way that is known.
+class Walk:
+    """Members whose locations hold earlier members, as those of a random walk.
 
     Attributes:
-        forward: From steps to members: lower triangular, with ones on the diagonal.
-        backward: The inverse.
+        steps: From members to their distances from the part of their locations that is
+            made of members: lower triangular, with ones on the diagonal.
+        sums: The inverse.
 
     Example:
         >>> walk = Walk.of(np.array([[0.0, 0.0], [1.0, 0.0]]))
-        >>> walk.members(jnp.zeros(0), jnp.array([1.0, 2.0])).tolist()
-        [1.0, 3.0]
+        >>> walk.steps.tolist(), walk.sums.tolist()
+        ([[1.0, 0.0], [-1.0, 1.0]], [[1.0, 0.0], [1.0, 1.0]])
     """
 
-    forward: np.ndarray
-    backward: np.ndarray
+    steps: np.ndarray
+    sums: np.ndarray
 
     @classmethod
     def of(cls, own: np.ndarray) -> "Walk":
@@ -111,61 +92,9 @@ class Walk(AbstractWalk):
         Args:
             own: A strictly lower triangular matrix.
         """
-        backward = np.eye(len(own)) - own
-        forward = scipy.linalg.solve_triangular(backward, np.eye(len(own)), lower=True)
-        return cls(forward, backward)
-
-    @property
-    def positions(self) -> tuple[int, ...]:
-        return ()
-
-    def members(self, u: Array, steps: Array) -> Array:
-        return jnp.asarray(self.forward, steps.dtype) @ steps
-
-    def steps(self, u: Array, members: Array) -> Array:
-        return jnp.asarray(self.backward, members.dtype) @ members
-
-
-@dataclass(frozen=True, eq=False)
-class Recursion(AbstractWalk):
-    """Members that depend on earlier ones by parameters, as autoregressions do.
-
-    Attributes:
-        changes: Change of a location with an earlier member, where there is any.
-        rows: The members that these are the locations of.
-        columns: The earlier members.
-        size: Number of members.
-
-    Example:
-        >>> from softcvi.adapters.stan._scalars import Term
-        >>> phi = Affine(Scalars.of([Term(0, "free")]), np.ones((1, 1)), np.zeros(1))
-        >>> walk = Recursion(phi, np.array([1]), np.array([0]), 2)
-        >>> walk.members(jnp.array([0.5]), jnp.array([1.0, 2.0])).tolist()
-        [1.0, 2.5]
-    """
-
-    changes: Affine
-    rows: np.ndarray
-    columns: np.ndarray
-    size: int
-
-    @property
-    def positions(self) -> tuple[int, ...]:
-        return self.changes.positions
-
-    def members(self, u: Array, steps: Array) -> Array:
-        own = jnp.zeros((self.size, self.size), steps.dtype)
-        own = own.at[self.rows, self.columns].set(self.changes(u).astype(steps.dtype))
-        return jax.scipy.linalg.solve_triangular(
-            jnp.eye(self.size, dtype=steps.dtype) - own,
-            steps,
-            lower=True,
-            unit_diagonal=True,
-        )
-
-    def steps(self, u: Array, members: Array) -> Array:
-        changes = self.changes(u).astype(members.dtype) * members[self.columns]
-        return members.at[self.rows].add(-changes)
+        steps = np.eye(len(own)) - own
+        sums = scipy.linalg.solve_triangular(steps, np.eye(len(own)), lower=True)
+        return cls(steps, sums)
 
 
 @dataclass(frozen=True)
@@ -181,10 +110,7 @@ class Standardised:
             the part of it that does not.
 
     Example:
-        >>> from softcvi.adapters.stan._scalars import Term
-        >>> mu, tau = (Scalars.of([Term(*t)]) for t in ((0, "free"), (1, "lower")))
-        >>> one, zero = np.ones((1, 1)), np.zeros(1)
-        >>> first, second = Affine(mu, one, zero), Affine(tau, one, zero, is_log=True)
+        >>> first, second = (Affine((i,), ((1.0,),), (0.0,)) for i in (0, 1))
         >>> each = Standardised("theta", (2, 3), first, second)
         >>> x, log_det = each.forward(jnp.array([5.0, jnp.log(2.0), 1.0, -1.0]))
         >>> x[2:].tolist(), bool(jnp.isclose(log_det, 2 * jnp.log(2.0)))
@@ -195,13 +121,7 @@ class Standardised:
     positions: tuple[int, ...]
     location: Affine
     log_scale: Affine
-    walk: AbstractWalk | None = None
-
-    @property
-    def parents(self) -> frozenset[int]:
-        """Coordinates that its location, scale and walk depend on."""
-        walk = () if self.walk is None else self.walk.positions
-        return frozenset({*self.location.positions, *self.log_scale.positions, *walk})
+    walk: Walk | None = None
 
     def forward(
         self, u: Float[Array, " d"], data: Informed | None = None
@@ -211,7 +131,7 @@ class Standardised:
         location, scale = self._given(u, data)
         x = location + scale * u[at]
         if self.walk is not None:
-            x = self.walk.members(u, x)
+            x = jnp.asarray(self.walk.sums, u.dtype) @ x
         return u.at[at].set(x), jnp.sum(jnp.log(scale))
 
     def inverse(
@@ -222,7 +142,7 @@ class Standardised:
         location, scale = self._given(x, data)
         own = x[at]
         if self.walk is not None:
-            own = self.walk.steps(x, own)
+            own = jnp.asarray(self.walk.steps, x.dtype) @ own
         return x.at[at].set((own - location) / scale), -jnp.sum(jnp.log(scale))
 
     def prior(self, x: Float[Array, " d"]) -> Prior:

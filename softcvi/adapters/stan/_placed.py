@@ -1,20 +1,20 @@
 """Where the hierarchies of a program lie in its unconstrained vector."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from softcvi.adapters.stan._decentre import AbstractWalk, Recursion, Standardised, Walk
+from softcvi.adapters.stan._decentre import Affine, Standardised, Walk
 from softcvi.adapters.stan._expression import Expression, UnknownExpressionError
-from softcvi.adapters.stan._fitted import MORE, fitted, fitted_logs
 from softcvi.adapters.stan._hierarchies import Hierarchy
 from softcvi.adapters.stan._members import Members, evaluated, in_order
 from softcvi.adapters.stan._program import AbstractProgram, Layout
-from softcvi.adapters.stan._scalars import FAR, Term, terms
 
 # Scalars that a location or a scale may depend on.
 _MOST_PARENTS = 60
+# Points at which a dependence is checked, beyond those that determine it.
+_MORE = 4
 
 
 def placed(
@@ -31,8 +31,6 @@ def placed(
         types: Types of its parameters.
         data: Data of the program.
     """
-    known = {name.partition(".")[0] for block in program.names[:2] for name in block}
-    candidates = tuple(each for each in candidates if _may_vary(each.scale, known))
     if not candidates:
         return ()
     where, start = {}, 0
@@ -42,49 +40,9 @@ def placed(
         start += size
     if start != program.size:
         return ()
-    probe = _Probe(program, where, {} if data is None else data, types)
+    probe = _Probe(program, where, {} if data is None else data)
     found = [probe.standardised(each) for each in candidates if each.name in where]
     return tuple(_parents_first([each for each in found if each is not None]))
-
-
-def _may_vary(text: str, known: set[str]) -> bool:
-    """Whether an expression can be evaluated and holds something that varies."""
-    try:
-        return not known.isdisjoint(Expression(text).names)
-    except UnknownExpressionError:
-        return False
-
-
-class _Line(NamedTuple):
-    """What a statement says of a parameter, as a line in its coordinates.
-
-    Attributes:
-        terms: How the parameter depends on them.
-        centre: What the statement is about where they are zero.
-        width: Its change with each.
-        is_log: Whether the statement is about the logarithm of the parameter.
-    """
-
-    terms: list[Term]
-    centre: np.ndarray
-    width: np.ndarray
-    is_log: bool
-
-    @classmethod
-    def of(cls, terms: list[Term] | None, *, is_log: bool) -> "_Line | None":
-        """None for parameters that are no line, or far from one."""
-        terms = terms or []
-        kinds = {(t.kind, t.low if t.kind == "lower" else None) for t in terms}
-        zero, one = np.zeros(len(terms)), np.ones(len(terms))
-        if kinds == ({("lower", 0.0)} if is_log else {("free", None)}):
-            return cls([Term(t.at, "free") for t in terms], zero, one, is_log)
-        if is_log or kinds != {("bounded", None)}:
-            return None
-        low, high = (
-            np.array([getattr(t, end) for t in terms]) for end in ("low", "high")
-        )
-        # Between wide bounds a parameter is nearly a line in its coordinate.
-        return cls(terms, (low + high) / 2, (high - low) / 4, is_log)
 
 
 class _Probe:
@@ -95,149 +53,115 @@ class _Probe:
         program: AbstractProgram,
         where: Mapping[str, tuple[int, ...]],
         data: Mapping[str, Any],
-        types: Mapping[str, str],
     ):
-        shape = (_MOST_PARENTS + MORE + 3, program.size)
+        shape = (_MOST_PARENTS + _MORE + 2, program.size)
         points = np.random.default_rng(0).uniform(-1, 1, shape)
-        # The last two are far out, where a parameter with bounds is at one of them.
-        points[-2:] = [[-FAR], [FAR]]
+        # The last is far out, where a bounded parameter is at its bound.
+        points[-1] = 40.0
         names = [*program.names[0], *program.names[1]]
         rows = program.constrain(points, np.zeros(len(points), np.uint64))
         values = Layout(names).split(rows[:, : len(names)])
         self.where, self.data = where, data
-        self.terms = {}
-        for name, at in where.items():
-            flat = values[name].reshape(len(points), -1)
-            self.terms[name] = terms(at, types.get(name, "real"), flat, points)
-        self.points = points[:-2]
-        self.values = {name: value[:-2] for name, value in values.items()}
+        self.bounds = {name: value[-1] for name, value in values.items()}
+        self.points = points[:-1]
+        self.values = {name: value[:-1] for name, value in values.items()}
 
     def standardised(self, each: Hierarchy) -> Standardised | None:
         """A hierarchy, if its parts are what they seem to be."""
-        line = _Line.of(self.terms[each.name], is_log=each.is_positive)
-        if line is None:
+        own = self._upper(each.name) if each.is_positive else self._is_free(each.name)
+        if own != np.inf:
             return None
         if each.members is not None:
-            found = self._of_members(each, each.members, line)
+            found = self._of_members(each, each.members)
             if found is not None:
                 return found
         try:
-            parts = Expression(each.location), Expression(each.scale)
-            if any(each.name in part.names for part in parts):
-                return None
-            location, scale = (self._over_members(each, part) for part in parts)
+            location = self._affine(each, each.location, is_log=False)
+            log_scale = self._affine(each, each.scale, is_log=True)
         except UnknownExpressionError:
             return None
-        if location is None or scale is None:
+        if location is None or log_scale is None or not np.any(log_scale.slopes):
             return None
-        # One number for all members where they are alike.
-        centre, width = (p[:1] if np.ptp(p) == 0 else p for p in line[1:3])
-        affine = fitted(
-            (location - centre) / width, self._parents(parts[0].names), self.points
-        )
-        log_scale = fitted_logs(
-            scale / width, self._parents(parts[1].names), self.points
-        )
-        if affine is None or log_scale is None:
-            return None
-        return Standardised(each.name, self.where[each.name], affine, log_scale)
+        return Standardised(each.name, self.where[each.name], location, log_scale)
 
-    def _of_members(
-        self, each: Hierarchy, members: Members, line: _Line
-    ) -> Standardised | None:
-        """A hierarchy, a random walk or a recursion of the members of a statement."""
-        which = np.arange(len(line.terms)).reshape(self.values[each.name].shape[1:])
+    def _of_members(self, each: Hierarchy, members: Members) -> Standardised | None:
+        """A hierarchy or a random walk of the members that a statement is about."""
+        positions = np.array(self.where[each.name])
+        own = self.values[each.name]
+        which = np.arange(positions.size).reshape(own.shape[1:])
         values = {name: np.moveaxis(v, 0, -1) for name, v in self.values.items()}
-
-        def slopes(point: int) -> np.ndarray:
-            here = {name: value[..., [point]] for name, value in values.items()}
-            return self._slopes(each, members, which, line, here)
-
+        # Each own scalar a little further, one after the other, where all else stays.
+        here = {name: value[..., :1] for name, value in values.items()}
+        moved = self.points[0, positions] + np.eye(positions.size + 1)[:, 1:]
+        moved = np.exp(moved) if each.is_positive else moved
+        here[each.name] = np.moveaxis(moved.reshape(-1, *own.shape[1:]), 0, -1)
         try:
-            names = Expression(members.location).names - {each.name}
-            of_scale = Expression(members.scale).names
             found = evaluated(members, which, values, self.data)
-            first = [slopes(0), slopes(1)]
+            changes = evaluated(members, which, here, self.data).location
+            names = frozenset().union(
+                *(Expression(t).names for t in (members.location, members.scale))
+            )
         except UnknownExpressionError:
             return None
         if len(np.unique(found.at)) < len(found.at):
             return None
-        order = in_order(np.any(first, axis=0)[:, found.at])
+        shape = (len(found.at), 1 + positions.size)
+        changes = np.broadcast_to(changes, shape)
+        slopes = changes[:, 1:] - changes[:, :1]
+        slopes[np.abs(slopes) < 1e-8] = 0.0
+        order = in_order(slopes[:, found.at])
         if order is None:
             return None
-        at = found.at[order]
-        # Entries that are not zero, among members in this order and all members.
-        rows, columns = np.nonzero(np.any(first, axis=0)[order])
-        count = 1 if np.allclose(first[0], first[1]) else len(self.points)
-        entries = [slopes(p)[order][rows, columns] for p in range(count)]
-        inside = np.isin(columns, at)
-        changes = np.stack(entries)[:, inside]
-        row, column = rows[inside], columns[inside]
-        shape = (len(at), len(self.points))
-        rest = np.array(np.broadcast_to(found.location[order], shape))
-        own = np.stack([term.value(self.points) for term in line.terms])
-        away = own[column].T - line.centre[column]
-        np.subtract.at(rest, row, (changes * away).T)
-        scale = np.broadcast_to(found.scale[order], shape).T / line.width[at]
+        at, slopes = found.at[order], slopes[order]
+        rest = found.location[order] - slopes @ self.points[:, positions].T
+        names = names - {each.name}
+        scale = np.broadcast_to(found.scale[order], rest.shape)
+        location = self._fitted(rest.T, names, is_log=False)
+        log_scale = self._fitted(scale.T, names, is_log=True)
+        if location is None or log_scale is None or not np.any(log_scale.slopes):
+            return None
         # Members without a statement, such as the first, are parents of the others.
-        others = [line.terms[k] for k in np.unique(columns[~inside])]
-        parents = self._parents(names)
-        location = fitted(
-            (rest.T - line.centre[at]) / line.width[at],
-            [*parents, *others][:_MOST_PARENTS],
-            self.points,
-        )
-        log_scale = fitted_logs(scale, self._parents(of_scale), self.points)
-        if location is None or log_scale is None:
-            return None
-        place = np.empty(len(line.terms), int)
-        place[at] = np.arange(len(at))
-        changes = changes * line.width[column] / line.width[at][row]
-        walk = self._walk(changes, row, place[column], len(at), parents)
-        if walk is None and np.any(changes):
-            return None
-        positions = np.array(self.where[each.name])
+        others = np.setdiff1d(np.flatnonzero(np.any(slopes, axis=0)), at)
+        location = location.plus(positions[others], slopes[:, others])
+        walk = Walk.of(slopes[:, at]) if np.any(slopes[:, at]) else None
         places = tuple(positions[at].tolist())
         return Standardised(each.name, places, location, log_scale, walk)
 
-    def _walk(
-        self,
-        changes: np.ndarray,
-        rows: np.ndarray,
-        columns: np.ndarray,
-        size: int,
-        parents: list[Term],
-    ) -> AbstractWalk | None:
-        """How members depend on each other; None if not, or in no simple way."""
-        if not np.any(changes):
+    def _affine(self, each: Hierarchy, text: str, *, is_log: bool) -> Affine | None:
+        """How an expression, or its logarithm, depends on parameters; None if else."""
+        expression = Expression(text)
+        if each.name in expression.names:
             return None
-        if len(changes) == 1:
-            own = np.zeros((size, size))
-            own[rows, columns] = changes[0]
-            return Walk.of(own)
-        found = fitted(changes, parents, self.points)
-        return None if found is None else Recursion(found, rows, columns, size)
+        values = self._over_members(each, expression)
+        if values is None:
+            return None
+        return self._fitted(values, expression.names, is_log=is_log)
 
-    def _slopes(
-        self,
-        each: Hierarchy,
-        members: Members,
-        which: np.ndarray,
-        line: _Line,
-        here: Mapping[str, np.ndarray],
-    ) -> np.ndarray:
-        """Change of each member's location with all members, where all else stays."""
-        own = here[each.name].ravel()
-        own = np.log(own) if line.is_log else own
-        # Each member a little further, one after the other.
-        moved = own + np.eye(own.size + 1)[:, 1:]
-        moved = np.exp(moved) if line.is_log else moved
-        moved = np.moveaxis(moved.reshape(-1, *which.shape), 0, -1)
-        values = {**here, each.name: moved}
-        changed = evaluated(members, which, values, self.data).location
-        changed = np.broadcast_to(changed, (len(changed), 1 + own.size))
-        slopes = changed[:, 1:] - changed[:, :1]
-        return np.where(np.abs(slopes) < 1e-8, 0.0, slopes)
+    def _fitted(
+        self, values: np.ndarray, names: frozenset[str], *, is_log: bool
+    ) -> Affine | None:
+        """Numbers at all points, one column for each, as affine in parameters."""
+        if is_log and not np.all(values > 0):
+            return None
+        values = np.log(values) if is_log else values
+        positions, uppers = self._candidates(names, is_log)
+        features = self.points[:, positions]
+        if is_log:
+            bounded = np.log(np.where(np.isfinite(uppers), uppers, 1.0))
+            bounded = bounded - np.log1p(np.exp(-features))
+            features = np.where(np.isfinite(uppers), bounded, features)
+        design = np.column_stack([features, np.ones(len(features))])
+        fit = np.linalg.lstsq(design, values, rcond=None)[0]
+        if not np.allclose(design @ fit, values, rtol=1e-8, atol=1e-8):
+            return None
+        fit[np.abs(fit) < 1e-8] = 0.0
+        used = np.any(fit[:-1] != 0, axis=1)
+        return Affine(
+            tuple(positions[used].tolist()),
+            tuple(map(tuple, fit[:-1][used].T.tolist())),
+            tuple(fit[-1].tolist()),
+            tuple(uppers[used].tolist()) if is_log else None,
+        )
 
     def _over_members(
         self, each: Hierarchy, expression: Expression
@@ -257,19 +181,43 @@ class _Probe:
             values = np.repeat(values[:, None], shape[0], axis=1)
         return values.reshape(len(values), -1) if values.shape[1:] == shape else None
 
-    def _parents(self, names: frozenset[str]) -> list[Term]:
-        """Scalars that an expression may depend on.
+    def _candidates(
+        self, names: frozenset[str], is_log: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Positions that an expression may depend on, with bounds of positive ones.
 
         A transformed parameter may depend on any scalar parameter.
         """
         is_made = any(n in self.values and n not in self.where for n in names)
-        found: list[Term] = []
-        for name, own in self.terms.items():
-            if own is None or not (name in names or (is_made and len(own) == 1)):
+        positions: list[int] = []
+        uppers: list[float] = []
+        for name, at in self.where.items():
+            if name not in names and not (is_made and len(at) == 1):
                 continue
-            if len(found) + len(own) <= _MOST_PARENTS:
-                found += own
-        return found
+            upper = self._upper(name) if is_log else self._is_free(name)
+            if upper is not None and len(positions) + len(at) <= _MOST_PARENTS:
+                positions += at
+                uppers += [upper] * len(at)
+        return np.array(positions, int), np.array(uppers, float)
+
+    def _is_free(self, name: str) -> float | None:
+        value, u = self._flat(name)
+        return np.inf if value.shape == u.shape and np.allclose(value, u) else None
+
+    def _upper(self, name: str) -> float | None:
+        """Upper bound of a positive parameter; None for one that is not positive."""
+        value, u = self._flat(name)
+        if value.shape != u.shape:
+            return None
+        if np.allclose(value, np.exp(u)):
+            return np.inf
+        upper = float(np.max(self.bounds[name]))
+        is_bounded = 0 < upper < np.inf and np.allclose(value, upper / (1 + np.exp(-u)))
+        return upper if is_bounded else None
+
+    def _flat(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        value = self.values[name].reshape(len(self.points), -1)
+        return value, self.points[:, list(self.where[name])]
 
 
 def _parents_first(found: list[Standardised]) -> Iterator[Standardised]:
@@ -277,11 +225,15 @@ def _parents_first(found: list[Standardised]) -> Iterator[Standardised]:
     left = list(found)
     while left:
         waiting = {p for each in left for p in each.positions}
-        ready = [each for each in left if not waiting & each.parents]
+        ready = [each for each in left if not waiting & _parents(each)]
         if not ready:
             return  # they depend on each other, and stay as they are
         yield from ready
         left = [each for each in left if each not in ready]
+
+
+def _parents(each: Standardised) -> set[int]:
+    return {*each.location.positions, *each.log_scale.positions}
 
 
 def _unconstrained_size(type_name: str, shape: tuple[int, ...]) -> int:
