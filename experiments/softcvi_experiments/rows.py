@@ -337,7 +337,7 @@ class Study(AbstractStudy):
 
     def environment(self, out: Path) -> dict[str, str]:
         """As for others, on the backend."""
-        env = super().environment(out) | {"JAXPLATFORMS": PLATFORMS[self.backend]}
+        env = super().environment(out) | {"JAX_PLATFORMS": PLATFORMS[self.backend]}
         if not self.thousandths:
             return env
         return env | {"XLA_PYTHON_CLIENT_MEM_FRACTION": f"{self.thousandths / 1000}"}

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from softcvi_experiments import rows
+from softcvi_experiments import rows, throughput
 from softcvi_experiments.study import command
 
 
@@ -24,3 +24,8 @@ def test_the_command_keeps_a_record(tmp_path):
     [line] = (tmp_path / "records.jsonl").read_text().splitlines()
     assert json.loads(line)["rows"] == 500
     assert (tmp_path / "rows.md").is_file()
+
+
+def test_processes_compute_on_the_backend_that_was_asked_for(tmp_path):
+    for study in (rows.Study(backend="gpu"), throughput.Study(backend="gpu")):
+        assert study.environment(tmp_path)["JAX_PLATFORMS"] == "cuda"
