@@ -9,11 +9,17 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Scalar
 
 from softcvi.guides._base import AbstractGuide, num_noise
-from softcvi.guides._stack import AbstractGroup, grouped, sample_from, split_keys
+from softcvi.guides._stack import (
+    AbstractGroup,
+    AbstractGrouped,
+    grouped,
+    sample_from,
+    split_keys,
+)
 from softcvi.targets import Structure
 
 
-class MixtureGuide(AbstractGuide):
+class MixtureGuide(AbstractGrouped):
     """A mixture of guides whose weights are trained with the components.
 
     SoftCVI needs no reparameterised draw, so the weights learn as everything else
@@ -94,18 +100,6 @@ class MixtureGuide(AbstractGuide):
     @property
     def covers_reals(self) -> bool:
         return any(group.guide.covers_reals for group in self.groups)
-
-    @property
-    def suggested_rate(self) -> float:
-        return min(group.guide.suggested_rate for group in self.groups)
-
-    @property
-    def suggested_clip(self) -> float:
-        return min(group.guide.suggested_clip for group in self.groups)
-
-    @property
-    def has_noise(self) -> bool:
-        return all(group.guide.has_noise for group in self.groups)
 
     def _sample_noise(self, key: PRNGKeyArray) -> Float[Array, " noise"]:
         """A uniform number for the choice, then the noise of each kind of component."""

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree, Scalar
 
 from softcvi.guides._base import AbstractGuide, num_noise
 from softcvi.guides._parameters import as_guide_structure
-from softcvi.guides._stack import AbstractGroup, grouped
+from softcvi.guides._stack import AbstractGroup, AbstractGrouped, grouped
 from softcvi.targets import AbstractSpace, Structure
 
 
@@ -62,7 +62,7 @@ class MappedGuide(AbstractGuide):
         return self.guide.noise_owner()
 
 
-class ProductGuide(AbstractGuide):
+class ProductGuide(AbstractGrouped):
     """Independent guides, each over some of the scalars of a particle.
 
     Those of one kind are kept as one stack of arrays, so that a program does not grow
@@ -151,10 +151,6 @@ class ProductGuide(AbstractGuide):
             total += jnp.sum(jax.vmap(one)(np.arange(group.count), vector[rows]))
         return total
 
-    @property
-    def has_noise(self) -> bool:
-        return all(group.guide.has_noise for group in self.groups)
-
     def _sample_noise(self, key: PRNGKeyArray) -> Float[Array, " noise"]:
         keys = jax.random.split(key, len(self.groups))
         parts = []
@@ -186,11 +182,3 @@ class ProductGuide(AbstractGuide):
     @property
     def covers_reals(self) -> bool:
         return all(group.guide.covers_reals for group in self.groups)
-
-    @property
-    def suggested_rate(self) -> float:
-        return min(group.guide.suggested_rate for group in self.groups)
-
-    @property
-    def suggested_clip(self) -> float:
-        return min(group.guide.suggested_clip for group in self.groups)

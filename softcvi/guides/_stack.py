@@ -74,6 +74,24 @@ class Single(AbstractGroup):
         return self.guide._log_prob(particle, condition)[None]
 
 
+class AbstractGrouped(AbstractGuide):
+    """A guide made of others, which are kept in groups of one kind."""
+
+    groups: eqx.AbstractVar[tuple[AbstractGroup, ...]]
+
+    @property
+    def has_noise(self) -> bool:
+        return all(group.guide.has_noise for group in self.groups)
+
+    @property
+    def suggested_rate(self) -> float:
+        return min(group.guide.suggested_rate for group in self.groups)
+
+    @property
+    def suggested_clip(self) -> float:
+        return min(group.guide.suggested_clip for group in self.groups)
+
+
 def grouped(
     components: Sequence[AbstractGuide],
 ) -> tuple[tuple[AbstractGroup, ...], tuple[int, ...]]:
