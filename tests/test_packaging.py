@@ -4,6 +4,7 @@ import ast
 import importlib
 import importlib.metadata
 import inspect
+import os
 import re
 import shutil
 import subprocess
@@ -14,6 +15,8 @@ from pathlib import Path
 
 import equinox as eqx
 import pytest
+
+import softcvi
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "softcvi"
@@ -291,6 +294,27 @@ def test_the_version_is_the_same_everywhere():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     citation = (ROOT / "CITATION.cff").read_text()
     assert f"\nversion: {project['version']}\n" in citation
+    others = tomllib.loads((ROOT / "experiments/pyproject.toml").read_text())
+    assert others["project"]["version"] == project["version"] == softcvi.__version__
+
+
+@pytest.mark.parametrize("wrong", ["pyproject.toml", "experiments/pyproject.toml"])
+def test_a_tag_that_is_not_the_version_of_both_distributions_ends_a_release(
+    tmp_path, wrong
+):
+    steps = (ROOT / ".github/workflows/release.yml").read_text()
+    _, _, script = steps.partition("run: |\n")
+    script, _, _ = script.partition("\n      - run:")
+    (tmp_path / "experiments").mkdir()
+    for file in ("pyproject.toml", "experiments/pyproject.toml"):
+        version = "0.1.9" if file == wrong else "0.2.0"
+        (tmp_path / file).write_text(f'name = "softcvi"\nversion = "{version}"\n')
+    run = ["bash", "-e", "-c", script]  # as a runner does
+    env = {"GITHUB_REF_NAME": "v0.2.0", "PATH": os.environ["PATH"]}
+    assert subprocess.run(run, cwd=tmp_path, env=env).returncode == 1
+    shutil.copy(tmp_path / "pyproject.toml", tmp_path / "experiments")
+    env["GITHUB_REF_NAME"] = f"v{'0.1.9' if wrong == 'pyproject.toml' else '0.2.0'}"
+    assert subprocess.run(run, cwd=tmp_path, env=env).returncode == 0
 
 
 def pins_of(path: Path) -> dict[str, str]:
