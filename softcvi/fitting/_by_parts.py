@@ -171,6 +171,7 @@ def fitted_by_parts(
         f"{len(results)} kind(s), each fitted by itself"
     )
     seconds = time.perf_counter() - began
+    starting = sum(result.seconds_start for result in results)
     compiling = sum(result.seconds_compile for result in results)
     return dataclasses.replace(
         worst,
@@ -179,7 +180,7 @@ def fitted_by_parts(
         chains=None,
         start=None,
         choices={"parts": words, **{f"worst {k}": v for k, v in worst.choices.items()}},
-        seconds_start=sum(result.seconds_start for result in results),
+        seconds_start=starting,
         seconds_compile=compiling,
-        seconds_run=max(seconds - compiling, 0.0),
+        seconds_run=max(seconds - starting - compiling, 0.0),
     )

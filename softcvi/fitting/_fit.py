@@ -161,10 +161,13 @@ def fit(
         return result
     seconds_start = time.perf_counter() - began
 
-    by_parts: Callable[[], FitResult | None] = _as_a_whole
     # Chains and parts could exceed a limit that the user has set.
     is_free = guide is None and isinstance(stopping, Never)
-    if is_free and isinstance(start, Explore) and host.checkpoint is None:
+
+    @functools.cache
+    def by_parts() -> FitResult | None:
+        if not (is_free and isinstance(start, Explore)) or host.checkpoint is not None:
+            return None
         fit_one = functools.partial(
             fit,
             objective=objective,
@@ -175,34 +178,44 @@ def fit(
             progress=False,
             throw=False,
         )
-        parts_key = host_fold_in(key, _PARTS)
-        by_parts = functools.partial(fitted_by_parts, parts_key, target, fit_one)
-    if not is_clear(beginning.report):
-        fallen_apart = by_parts()
-        if fallen_apart is not None:
-            return fallen_apart
-    result = _first_trusted(run_key, beginning, plan)
-    if guide is None and was_searched_untrained(result):
-        again_key = host_fold_in(key, _AGAIN)
-        result = _with_trained_model(again_key, result, start, objective, plan)
-    raise_if_failed([result], throw)
-    if is_free:
-        try:
-            with callback_failures():
-                fallen_apart = None if result.verdict.trusted else by_parts()
-                if fallen_apart is not None:
-                    return max(result, fallen_apart, key=lambda answer: answer.rank)
-                result = corrected(result)
-        except KeyboardInterrupt:
-            result = _interrupted(result, "before chains have corrected it")
-        except (CallbackFailure, ValueError, jax.errors.JaxRuntimeError) as error:
-            message = f"{result.message}; chains failed: {first_line(error)}"
-            result = result.with_facts(message=message)
-    return result.with_facts(seconds_start=seconds_start)
+        return fitted_by_parts(host_fold_in(key, _PARTS), target, fit_one)
+
+    answer = None if is_clear(beginning.report) else by_parts()
+    if answer is None:
+        answer = _first_trusted(run_key, beginning, plan)
+        if guide is None and was_searched_untrained(answer):
+            again_key = host_fold_in(key, _AGAIN)
+            answer = _with_trained_model(again_key, answer, start, objective, plan)
+        raise_if_failed([answer], throw)
+        if is_free:
+            answer = _by_other_means(answer, by_parts)
+    return answer.with_facts(seconds_start=seconds_start + answer.seconds_start)
 
 
-def _as_a_whole() -> None:
-    """A posterior that is fitted as a whole."""
+def _by_other_means(
+    result: FitResult, by_parts: Callable[[], FitResult | None]
+) -> FitResult:
+    """An answer that is not trusted, or a better one by its parts or by chains."""
+    try:
+        with callback_failures():
+            parts = None if result.verdict.trusted else by_parts()
+            if parts is not None:
+                return _better_of(result, parts)
+            return corrected(result)
+    except KeyboardInterrupt:
+        return _interrupted(result, "before chains have corrected it")
+    except (CallbackFailure, ValueError, jax.errors.JaxRuntimeError) as error:
+        message = f"{result.message}; chains failed: {first_line(error)}"
+        return result.with_facts(message=message)
+
+
+def _better_of(one: FitResult, other: FitResult) -> FitResult:
+    """The better of two answers, with the time of both."""
+    return max(one, other, key=lambda answer: answer.rank).with_facts(
+        seconds_start=one.seconds_start + other.seconds_start,
+        seconds_compile=one.seconds_compile + other.seconds_compile,
+        seconds_run=one.seconds_run + other.seconds_run,
+    )
 
 
 def was_searched_untrained(result: Any) -> bool:
@@ -233,13 +246,15 @@ def _with_trained_model(
     """Start once more with the parameters that were trained; the better answer."""
     target = result.posterior.target
     assert target is not None  # it has parameters
+    began = time.perf_counter()
     start_key, choice_key, run_key = host_split(key, 3)
     try:
         beginning = suggested(start_key, choice_key, target, start, objective)
+        seconds_start = time.perf_counter() - began
         again = _first_trusted(run_key, beginning, plan)
     except KeyboardInterrupt:
         return _interrupted(result, "before it was fitted with the trained model")
-    return max(result, again, key=lambda answer: answer.rank)
+    return _better_of(result, again.with_facts(seconds_start=seconds_start))
 
 
 def _interrupted(result: FitResult, when: str) -> FitResult:

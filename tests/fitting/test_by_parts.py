@@ -1,5 +1,7 @@
 """Posteriors that are products are fitted, weighted and judged part by part."""
 
+import time
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,11 +22,25 @@ def log_prob(theta, observed):
 
 
 @pytest.fixture(scope="module")
-def result():
+def timed():
+    """A fit, and the seconds that it took."""
     like = {name: np.zeros(PAIRS, np.float32) for name in "xy"}
     observed = jnp.where(jnp.arange(PAIRS) < 5, 0.0, 7.0).astype(jnp.float32)
     target = softcvi.DensityTarget(log_prob, like, observed=observed)
-    return softcvi.fit(jax.random.key(0), target, steps=600, progress=False)
+    began = time.perf_counter()
+    result = softcvi.fit(jax.random.key(0), target, steps=600, progress=False)
+    return result, time.perf_counter() - began
+
+
+@pytest.fixture(scope="module")
+def result(timed):
+    return timed[0]
+
+
+def test_all_time_is_counted_once(timed):
+    result, seconds = timed
+    told = result.seconds_start + result.seconds_compile + result.seconds_run
+    assert 0.8 * seconds < told <= seconds
 
 
 def test_product_of_wells_is_right_and_trusted(result):
