@@ -106,7 +106,10 @@ def standardised_sites(
         >>> standardised_sites(structure, SpaceOfModel(("a",)))["a"].tolist()
         [True, True]
     """
-    names = getattr(space, "decentred", ())
-    if not names or getattr(space, "informed", {}) or not structure.is_continuous:
+    chosen = space.stored()
+    if not isinstance(chosen, SpaceOfModel) or not structure.is_continuous:
+        return None
+    names = chosen.decentred
+    if not names or chosen.informed:
         return None
     return {n: np.full(leaf.shape, n in names) for n, leaf in structure.like.items()}

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from softcvi._compile import by_effort, fused, put, rarely_run
-from softcvi.guides import AbstractGuide, VectorGuide, Whitened
+from softcvi.guides import AbstractGuide
 from softcvi.targets import AbstractTarget
 
 LEAPFROG = 6
@@ -118,7 +118,7 @@ def factor_of(
     n, size = vectors.shape
     if shares is None:
         shares = np.full(n, 1 / n)
-    if size > MANY and guide.has_base and (size <= _MAX_DENSE or _has_matrix(guide)):
+    if size > MANY and guide.has_base and (size <= _MAX_DENSE or guide.has_matrix):
         return np.asarray(_own_factor(guide), np.float64)
     if size > n // 2:
         mean = shares @ vectors
@@ -130,11 +130,6 @@ def factor_of(
     covariance = 0.9 * weighted + 0.1 * own
     ridge = 1e-9 * np.diag(np.diagonal(covariance) + 1e-30)
     return np.linalg.cholesky(covariance + ridge)
-
-
-def _has_matrix(guide: AbstractGuide) -> bool:
-    """Whether a start has found that a matrix is worth its cost."""
-    return isinstance(guide, VectorGuide) and isinstance(guide.distribution, Whitened)
 
 
 @rarely_run

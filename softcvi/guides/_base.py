@@ -93,6 +93,11 @@ class AbstractGuide(eqx.Module):
         return False
 
     @property
+    def has_matrix(self) -> bool:
+        """Whether draws go through a full matrix, which a start has found worth it."""
+        return False
+
+    @property
     def is_conditional(self) -> bool:
         """Whether draws need a condition, such as the datum of an amortised target."""
         return False
@@ -241,6 +246,10 @@ class VectorGuide(AbstractGuide):
     @property
     def is_flow(self) -> bool:
         return self._family.is_flow
+
+    @property
+    def has_matrix(self) -> bool:
+        return self._family.has_matrix
 
     @property
     def is_conditional(self) -> bool:

@@ -32,6 +32,7 @@ class AbstractVectorDistribution(AbstractDistribution):
 
     covers_reals: ClassVar[bool | property] = False
     is_flow: ClassVar[bool | property] = False
+    has_matrix: ClassVar[bool] = False
     can_be_matched: ClassVar[bool | property] = False
     has_base: ClassVar[bool | property] = False
     suggested_rate: ClassVar[float | property] = 1e-2

@@ -44,6 +44,7 @@ class Whitened(AbstractVectorDistribution):
     inverse: Array | NonTrainable
     shape: tuple[int, ...] = eqx.field(static=True)
     cond_shape: ClassVar[None] = None
+    has_matrix: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -1,6 +1,7 @@
 """Coordinates in which a funnel is a normal: scales that depend on other parameters."""
 
 import copy
+import dataclasses
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -78,14 +79,7 @@ class FunnelSpace(AbstractSpace):
         Args:
             inner: That space.
         """
-        return FunnelSpace(
-            inner,
-            self.structure,
-            self.children,
-            self.centre,
-            self.loc_slope,
-            self.log_scale_slope,
-        )
+        return dataclasses.replace(self, inner=inner)
 
     def _affine(self, flat: Array) -> tuple[Array, Array]:
         children = np.array(self.children)

@@ -30,7 +30,12 @@ from softcvi.adapters.numpyro._handlers import (
 from softcvi.adapters.numpyro._params import constrained
 from softcvi.adapters.numpyro._rows import RowBlocks, log_prob_of, site_terms
 from softcvi.adapters.numpyro._sites import dims_of, latent_sites
-from softcvi.adapters.numpyro._space import DynamicSpace, make_space, with_log_dets
+from softcvi.adapters.numpyro._space import (
+    DynamicSpace,
+    SiteSpace,
+    make_space,
+    with_log_dets,
+)
 from softcvi.targets import AbstractSpace, FunnelSpace, SpaceOfModel, Structure
 from softcvi.targets._funnel import through_funnel
 from softcvi.targets._rows import num_thinned, particles_at_once
@@ -142,7 +147,8 @@ class NumPyroTarget(AbstractModelTarget):
         if isinstance(space, SpaceOfModel):
             found = latent_sites(self.call)
             latents = {name: found[name] for name in self.structure.like}
-            offsets = getattr(self.space, "offsets", {})
+            has_offsets = isinstance(self.space, SiteSpace | DynamicSpace)
+            offsets = self.space.offsets if has_offsets else {}
             space = make_space(self.call, latents, offsets, space)
         return dataclasses.replace(self, space=space)
 
@@ -301,7 +307,9 @@ def _log_density(target: NumPyroTarget, particle: dict, data: Any) -> Scalar:
     if target.summed:
         x, log_det = target.space.to_model_and_log_det(particle)
         return target._summed_log_density(x, data) + log_det
-    x, log_dets = with_log_dets(target.space, particle)
+    space = target.space
+    chosen = space.stored() if isinstance(space, DynamicSpace) else SpaceOfModel()
+    x, log_dets = with_log_dets(space, particle)
     few = target if target.rows is None else target.with_rows(target.rows.first())
     total = jnp.zeros(())
     trace = few._trace(x, key=data)
@@ -311,9 +319,8 @@ def _log_density(target: NumPyroTarget, particle: dict, data: Any) -> Scalar:
         if name in in_blocks:
             continue
         log_prob = None
-        if name in getattr(target.space, "decentred", ()):
-            informed = target.space.informed
-            log_prob = standard_log_prob(trace[name], particle[name], informed)
+        if name in chosen.decentred:
+            log_prob = standard_log_prob(trace[name], particle[name], chosen.informed)
         if log_prob is None:
             log_prob = terms[name]
         else:
