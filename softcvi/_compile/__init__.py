@@ -58,7 +58,6 @@ Student's t, splines that pick a bin by a mask, one flat vector of parameters.
 """
 
 from softcvi._compile._ahead import is_compiling, is_rehearsing, rehearse
-from softcvi._compile._garbage import collected_rarely
 from softcvi._compile._generator import fused
 from softcvi._compile._host import (
     as_array,
@@ -70,15 +69,15 @@ from softcvi._compile._host import (
     host_unravel,
     put,
 )
-from softcvi._compile._products import products_on_one_core
+from softcvi._compile._process import collected_rarely, products_on_one_core
 from softcvi._compile._programs import (
     by_effort,
     full_precision,
+    make_room,
     on_device,
     rarely_run,
     traced_once,
 )
-from softcvi._compile._room import make_room
 from softcvi._compile._switch import is_plain, plain_compilation
 from softcvi._compile._values import (
     computed_once,

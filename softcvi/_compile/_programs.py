@@ -1,15 +1,15 @@
-"""How functions are traced and compiled."""
+"""How functions are traced and compiled, and how long programs are kept."""
 
 import functools
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
 
 import equinox as eqx
 import jax
 from jaxtyping import PyTree
 
 from softcvi._compile._ahead import Waiting
-from softcvi._compile._room import held
 from softcvi._compile._switch import is_plain, plain_twin
 
 Options = dict[str, str | int | bool]
@@ -18,6 +18,10 @@ R = TypeVar("R")
 
 # The newer emitters of XLA's CPU make quicker code, but take longer to make it.
 _OLD_EMITTERS: Options = {"xla_cpu_use_fusion_emitters": False}
+# Linux bounds how many mappings of memory a process can have.
+_MAPPINGS = Path("/proc/self/maps")
+_MOST_MAPPINGS = Path("/proc/sys/vm/max_map_count")
+_HELD: list[Callable[[], Any]] = []
 
 
 def full_precision(function: Callable[P, R]) -> Callable[P, R]:
@@ -37,6 +41,53 @@ def full_precision(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **options)
 
     return call
+
+
+def held(compiled: Callable[[], Any]) -> Callable[[], Any]:
+    """Remember a function whose programs can be given up, since it can make them again.
+
+    Args:
+        compiled: Returns what ``eqx.filter_jit`` has made.
+
+    Example:
+        >>> import equinox as eqx
+        >>> program = eqx.filter_jit(lambda x: x + 1)
+        >>> held(lambda: program)()(1)
+        2
+    """
+    _HELD.append(compiled)
+    return compiled
+
+
+def make_room(share: float = 0.5) -> bool:
+    """Give up this package's compiled programs where the process can hold few more.
+
+    Each program takes some mappings of memory. Linux allows a process 65,530 of them,
+    and XLA ends the process when there are none left: after some 80 fits of different
+    models. JAX's own caches and the user's programs stay.
+
+    Args:
+        share: Share of the mappings that may be taken before programs are given up.
+
+    Returns:
+        Whether programs were given up.
+
+    Example:
+        >>> make_room()
+        False
+    """
+    try:
+        most = int(_MOST_MAPPINGS.read_text())
+        with _MAPPINGS.open("rb") as lines:
+            taken = sum(1 for _ in lines)
+    except (OSError, ValueError):  # other systems have no such bound
+        return False
+    if taken < share * most:
+        return False
+    for compiled in _HELD:
+        # Equinox keeps the function that JAX compiled in this field.
+        compiled()._cached.clear_cache()
+    return True
 
 
 def rarely_run(function: Callable, effort: int = 1) -> Callable:
