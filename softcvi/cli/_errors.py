@@ -137,7 +137,7 @@ def _unknown(error: CycloptsError, root: App, words: Sequence[str]) -> str:
     if not flags:
         return f"unknown word {words[0]}"
     known = _options(error.app)
-    hint = did_you_mean(flags[0], known) or _elsewhere(error, root, flags[0])
+    hint = _elsewhere(error, root, flags[0]) or did_you_mean(flags[0], known)
     return f"unknown option {flags[0]}{hint}"
 
 
@@ -166,8 +166,10 @@ def _options(app: App | None) -> list[str]:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A question about the nearest of the known words, if one is near."""
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    # Two dashes would make any two flags look alike.
+    bare = {name.lstrip("-"): name for name in known}
+    near = difflib.get_close_matches(word.lstrip("-"), list(bare), n=1)
+    return f"; did you mean {bare[near[0]]}?" if near else ""
 
 
 _WORDS: dict[type[CycloptsError], Callable[[Any, App], str]] = {

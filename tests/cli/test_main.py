@@ -57,6 +57,7 @@ def test_version(capsys):
             "softcvi fit",
         ),
         (["report", "a", "--zzz=1"], "unknown option --zzz\n", "softcvi report"),
+        (["fit", "m.py", "--bogus"], "unknown option --bogus\n", "softcvi fit"),
         (["completion", "zsh", "fish"], "unknown word fish", "softcvi completion"),
         (["bench", "--suite", "none"], "no such choice 'none'", "softcvi bench"),
     ],
