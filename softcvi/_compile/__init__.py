@@ -15,7 +15,7 @@ computes beyond rounding. ``SOFTCVI_PLAIN_COMPILE=1`` in the environment, or the
 - ``collected_rarely``: tracing makes millions of objects, none of them garbage, among
   which Python looks for garbage every 700. Eight schools, with all programs on disk,
   takes 15 % less CPU time of the thread that traces. jax 0.9.2.
-- ``products_on_one_core``: threads of products and factors wait by turning in circles.
+- ``products_on_one_core``: threads of matrix products and factors busy-wait.
   Linear regression takes 5.1 s of CPU time instead of 5.5 to 6.6, varying slopes of the
   zoo 14 instead of 23 to 43, Hessians of a Gaussian process of 40 points 0.06 instead
   of 1.1, on two loaded cores. NumPy 2.4, jax 0.9.2.

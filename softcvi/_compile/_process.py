@@ -75,8 +75,8 @@ def _rarely() -> Iterator[None]:
 def products_on_one_core(size: int, rows: int) -> AbstractContextManager:
     """Let NumPy and JAX work with matrices on one core, where they are small.
 
-    Threads of OpenBLAS wait for each other by turning in circles, and take the cores
-    from those that compile. NumPy's wheel brings one such library; JAX uses SciPy's to
+    Threads of OpenBLAS busy-wait for each other, and take the cores from those that
+    compile. NumPy's wheel brings one such library; JAX uses SciPy's to
     factorise matrices and to solve with them.
 
     Args:

@@ -1,7 +1,7 @@
-"""Fits of posteriors that fall apart: each independent part is fitted by itself.
+"""Fits of products of independent parts: each part is fitted by itself.
 
-Searched, weighted and judged by itself: where a part has two modes and there are a
-hundred parts, neither a list of modes nor the weight of a whole particle is of use.
+Each part is also searched, weighted and judged by itself. If each of a hundred parts
+has two modes, neither a list of all modes nor the weight of a whole particle helps.
 """
 
 import dataclasses

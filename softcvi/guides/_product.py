@@ -1,4 +1,4 @@
-"""Products of guides over a few coordinates each, for posteriors that fall apart."""
+"""Products of guides over a few coordinates each, and guides behind a bijection."""
 
 from collections.abc import Callable, Sequence
 

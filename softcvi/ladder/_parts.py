@@ -1,4 +1,4 @@
-"""The rung for posteriors that fall apart: each part is fitted by itself."""
+"""The rung for products of independent parts: each part is fitted by itself."""
 
 import functools
 

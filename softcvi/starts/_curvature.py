@@ -1,6 +1,6 @@
 """The Hessian of a log density, by few products where most of its entries are zero.
 
-In models of time, space or groups most pairs of parameters never meet in one term. So
+In models of time, space or groups most pairs of parameters share no term. So
 columns that have no row in common share one product with a vector (Curtis, Powell and
 Reid, 1974), and a Hessian of thousands of parameters takes a handful of products.
 """

@@ -1,4 +1,4 @@
-"""Independent parts of a posterior: coordinates that never meet in one term.
+"""Independent parts of a posterior: groups of coordinates that share no term.
 
 Where the log density is a sum of functions of a few parameters each, modes multiply:
 160 double wells have 2^160 of them, which no search counts and no weight of a whole
@@ -117,9 +117,10 @@ def _own_start(observed: PyTree, key: PRNGKeyArray) -> Float[Array, " k"]:
 def independent_parts(key: PRNGKeyArray, target: AbstractTarget) -> Parts | None:
     """The parts of a posterior that is a product; None where it is not known to be one.
 
-    Which second derivatives are zero says which parameters do not meet. That is so at
-    the points that were tried, so the parts of pairs of points are exchanged as well:
-    a sum does not change. ``Parts.hold_at`` asks the same of the draws at the end.
+    Two parameters share no term if their mixed second derivative is zero. It is known
+    at a few points only, so pairs of points also exchange some of their parts, which
+    leaves the sum of their log densities as it was if the parts are independent.
+    ``Parts.hold_at`` checks the same at the draws of the answer.
 
     Args:
         key: Random key.
@@ -173,7 +174,7 @@ def independent_parts(key: PRNGKeyArray, target: AbstractTarget) -> Parts | None
 
 
 def _can_be_split(target: AbstractTarget) -> bool:
-    """Whether all that matters of a target is its log density, of many parameters."""
+    """Whether a fit needs only the log density of a target, and it is large."""
     return (
         target.has_gradient
         and target.structure.is_continuous
@@ -190,7 +191,7 @@ def _are_exchangeable(
     pairs: tuple[np.ndarray, np.ndarray],
     density: Density,
 ) -> bool:
-    """Whether a sum over two points stays when they exchange some of their parts."""
+    """Whether a sum over two points stays the same if they exchange some parts."""
     one, other = pairs
     is_moved = (rng.uniform(size=(len(one), np.max(owner) + 1)) < 0.5)[:, owner]
     mixed = np.where(is_moved, other, one), np.where(is_moved, one, other)

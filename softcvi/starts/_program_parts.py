@@ -1,8 +1,8 @@
 """Parts of a log density's program that are climbed by themselves: terms, conditions.
 
-A narrow mode far from a wide one is out of reach of every start: nothing that can be
-computed outside of its small basin tells of it. But the program of the log density
-does. Where it has the log of a sum of exponentials, as a mixture or a discrete
+A narrow mode far from a wide one is out of reach of every start: no value of the
+density outside of its small basin shows it. But the program of the log density may
+contain it. Where it has the log of a sum of exponentials, as a mixture or a discrete
 parameter that was summed out has, each term is a density that can be climbed alone,
 and its maximum is a place to start from. Where it sets the density to zero unless a
 condition holds, the distance from the condition can be climbed, up to a point inside
