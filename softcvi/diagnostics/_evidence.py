@@ -204,8 +204,6 @@ class Evidence(eqx.Module):
         precision: Size of the rounding errors in log densities, in nats.
         search: How thoroughly other modes were looked for.
         broad: How the answer differs from the broad draws of the search.
-        start_disagreement: Largest difference of evidence between starts, in nats, that
-            ended in different places.
         improper: Directions along which the posterior has infinite mass.
         cut: Share of the lines through draws that meet a NaN before the density has
             fallen; None where no NaN was met anywhere.
@@ -237,7 +235,6 @@ class Evidence(eqx.Module):
     precision: float | None = None
     search: SearchEvidence | None = None
     broad: BroadCheck | None = None
-    start_disagreement: float | None = None
     improper: tuple[ImproperDirection, ...] = ()
     cut: float | None = None
     change: float = 0.0

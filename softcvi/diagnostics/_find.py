@@ -58,7 +58,6 @@ class Kind(enum.Enum):
     SAMPLER_ESS = "ESS of chains"
     SAMPLER_DIVERGENCES = "divergences"
     PRECISION = "precision"
-    START_DISAGREEMENT = "start disagreement"
     BROAD_DRAWS = "broad draws"
     MISSING_MASS = "missing mass"
     IMPROPER = "improper"
@@ -300,10 +299,6 @@ def _of_search(evidence: Evidence) -> list[Finding]:
     if evidence.precision is not None and not evidence.precision <= t.max_rounding:
         numbers = {"nats": evidence.precision}
         found.append(Finding(Kind.PRECISION, Severity.BAD, numbers))
-    disagreement = evidence.start_disagreement
-    if disagreement is not None and not disagreement <= t.max_disagreement:
-        numbers = {"nats": disagreement}
-        found.append(Finding(Kind.START_DISAGREEMENT, Severity.BAD, numbers))
     check = evidence.broad
     if check is not None:
         factor = _factor_off((check.spread,))

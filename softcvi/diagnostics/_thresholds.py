@@ -59,8 +59,6 @@ class Thresholds:
     max_divergent_share: float = 0.01
     # Nats: rounding by a tenth changes weights by a tenth.
     max_rounding: float = 0.1
-    # Nats between the evidence of places that starts ended in.
-    max_disagreement: float = 1.0
     # Shares of log densities that are NaN among fresh draws: a boundary of the support
     # gives some; where half of the draws have none, the answer is about the others.
     caution_not_a_number: float = 0.01

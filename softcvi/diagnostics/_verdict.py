@@ -192,9 +192,6 @@ _REASONS: dict[Kind, Callable[[dict[str, float]], str]] = {
         f"{n['divergent_share']:.1%} of the transitions diverged"
     ),
     Kind.PRECISION: lambda n: f"rounding changes log densities by {n['nats']:.2g} nats",
-    Kind.START_DISAGREEMENT: lambda n: (
-        f"starts ended in different places, {n['nats']:.1f} nats apart"
-    ),
     Kind.BROAD_DRAWS: lambda n: (
         f"draws from further out move a mean by {n['shift']:.2f} standard deviations, "
         f"and a standard deviation is {n['spread']:.2f} times theirs"
@@ -290,7 +287,6 @@ _REMEDIES: dict[Kind, str] = {
         "softcvi.targets.DataTarget, or use double precision: "
         'jax.config.update("jax_enable_x64", True).'
     ),
-    Kind.START_DISAGREEMENT: "Use a guide that can hold several modes.",
     Kind.BROAD_DRAWS: _RICHER,
     Kind.MISSING_MASS: "Search with more starts, or use a guide with several modes.",
     Kind.IMPROPER: "Give the parameters it names a proper prior.",

@@ -119,7 +119,6 @@ def test_the_verdict_reads_more_than_khat(posteriors):
     signs = {
         "label_ess": (1.01, "label ESS", "not trusted"),
         "chains": (chains_that_move(3.0), "short chains", "not trusted"),
-        "start_disagreement": (5.0, "starts ended", "not trusted"),
         "drift": (1.0, "still moved", "caution"),
     }
     for name, (value, words, level) in signs.items():
@@ -131,7 +130,6 @@ def test_the_verdict_reads_more_than_khat(posteriors):
         sample,
         label_ess=4.0,
         chains=chains_that_move(0.1),
-        start_disagreement=0.2,
         drift=0.0,
     )
     assert fine.trusted
