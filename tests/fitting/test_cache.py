@@ -66,6 +66,44 @@ def test_the_first_fit_turns_the_cache_on_unless_told_otherwise(
     assert bool(list(tmp_path.rglob("*-cache"))) == is_kept
 
 
+_SETTINGS = """
+import gc, os, signal, jax, jax.numpy as jnp, softcvi
+import threadpoolctl  # sets a variable of its own when it is imported
+
+def settings():
+    process = {"garbage": gc.get_threshold(), "Ctrl-C": signal.getsignal(signal.SIGINT)}
+    return {**process, **os.environ, **jax.config.values}
+
+target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+program = jax.jit(lambda x: x + 1)
+program(1.0)
+before = settings()
+result = softcvi.fit(jax.random.key(0), target, steps=20, progress=False)
+result.sample(jax.random.key(1), 10)
+after = settings()
+assert program._cache_size() == 1
+print(*sorted(n for n in {*before, *after} if before.get(n) != after.get(n)))
+"""
+_CACHE = {
+    "jax_compilation_cache_dir",
+    "jax_logging_level",
+    "jax_persistent_cache_min_compile_time_secs",
+    "jax_persistent_cache_min_entry_size_bytes",
+    "TF_CPP_MIN_LOG_LEVEL",
+}
+
+
+@pytest.mark.parametrize("switch", ["0", "1"])
+def test_a_fit_changes_no_setting_but_those_of_the_cache(tmp_path, switch):
+    unset = {"JAX_COMPILATION_CACHE_DIR", "TF_CPP_MIN_LOG_LEVEL"}
+    given = {k: v for k, v in os.environ.items() if k not in unset}
+    given |= {"SOFTCVI_CACHE_DIR": str(tmp_path), "SOFTCVI_CACHE": switch}
+    command = [sys.executable, "-c", _SETTINGS]
+    run = subprocess.run(command, capture_output=True, text=True, env=given)
+    assert run.returncode == 0, run.stderr
+    assert set(run.stdout.split()) == (_CACHE if switch == "1" else set())
+
+
 def test_the_oldest_programs_go_first(tmp_path):
     for age in range(5):
         path = tmp_path / "machine" / f"{age}-cache"
