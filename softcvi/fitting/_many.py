@@ -11,7 +11,7 @@ import jax
 from jaxtyping import Array, Key, Shaped
 
 from softcvi._compile import collected_rarely, full_precision, make_room
-from softcvi.fitting._begin import failed_start
+from softcvi.fitting._begin import failed_start, placed
 from softcvi.fitting._cache import cache_by_default
 from softcvi.fitting._checkpoint import Checkpoint, as_checkpoint
 from softcvi.fitting._checks import (
@@ -31,6 +31,7 @@ from softcvi.fitting._stopping import AbstractStoppingRule, Never
 from softcvi.fitting._train import Plan, raise_if_failed, train
 from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective, SoftCVI
+from softcvi.starts import AbstractStart, Explore, NoStart, as_start
 from softcvi.starts._choose import STARTUP_SHARE, place_by_newton
 from softcvi.starts._explore import MAX_NEWTON_DIM
 from softcvi.targets import AbstractTarget
@@ -75,7 +76,9 @@ def fit_many(
         steps: Optimisation steps.
         learning_rate: Peak rate; by default what suits the guide.
         optimizer: An optax transformation instead.
-        start: ``"auto"`` or None.
+        start: As for ``fit``. ``"auto"`` places each run by Newton paths of its own; a
+            point, draws, a fitted posterior or the prior place all of them alike, so
+            that target and guide must be the same for all.
         paths: Newton paths per run of an automatic start, of which the best counts.
         stopping: A rule; it sees the average over the runs.
         batched_target: Whether each run has its own target.
@@ -108,8 +111,13 @@ def fit_many(
     one_guide, one_target = batch.one(0, guide, target)
     check_target(one_target, objective)
     check_guide(one_guide, one_target)
-    if not (start is None or (isinstance(start, str) and start == "auto")):
-        raise ValueError("start: fit_many takes 'auto' or None.")
+    start = as_start(start, one_target)
+    is_one_place = not isinstance(start, Explore | NoStart)
+    if is_one_place and (batched_target or batched_guide):
+        raise ValueError(
+            "start: one place does not suit runs with a target or guide of their own; "
+            "use 'auto' or None, or place the guides with guide.matched."
+        )
     as_optimizer(optimizer, learning_rate, 1.0)  # refuse a bad rate before any work
     host = Host(stopping, as_reporter(progress), as_checkpoint(checkpoint), description)
     plan = Plan(steps, learning_rate, optimizer, host, throw)
@@ -124,7 +132,8 @@ def fit_many(
                 batch,
                 plan,
                 objective,
-                paths=0 if start is None else paths,
+                start=start,
+                paths=paths,
             )
     except CallbackFailure as failure:
         results = [
@@ -145,9 +154,10 @@ def begin_and_train(
     plan: Plan,
     objective: AbstractObjective,
     *,
+    start: AbstractStart,
     paths: int,
 ) -> list[FitResult]:
-    """Place the guides of many runs, each by Newton paths of its own, and train them.
+    """Place the guides of many runs, and train them.
 
     Args:
         keys: One per run.
@@ -156,21 +166,26 @@ def begin_and_train(
         batch: What has a leading axis of runs.
         plan: What the user asked for.
         objective: The objective.
-        paths: Paths per run; none for guides that begin as given.
+        start: The automatic one stands for Newton paths of each run's own.
+        paths: How many these are.
     """
     began = time.perf_counter()
     # As in ``fit``, so that a run can be repeated alone with its key.
     parts = jax.vmap(lambda key: jax.random.split(key, 4))(keys)
     start_keys, run_keys = parts[:, 0], parts[:, 3]
     one_guide, one_target = batch.one(0, guide, target)
-    startup_steps = int(STARTUP_SHARE * plan.steps) if paths else 0
-    words = "the guide as given"
-    if paths and _can_be_placed(one_guide, one_target):
+    report, startup_share = None, 0.0
+    if not isinstance(start, Explore):
+        beginning = placed(start_keys[0], target, guide, start, objective)
+        guide, target = beginning.candidates[0].make(), beginning.target
+        report, startup_share = beginning.report, beginning.startup_share
+        words = beginning.words
+    elif _can_be_placed(one_guide, one_target):
         guide = _placed_by_newton(start_keys, guide, target, paths, batch)
         batch = dataclasses.replace(batch, guide=True)
-        words, startup_steps = f"the best of {paths} Newton path(s)", 0
-    elif paths:
-        words = "alpha by label ESS"
+        words = f"the best of {paths} Newton path(s)"
+    else:
+        words, startup_share = "alpha by label ESS", STARTUP_SHARE
     seconds_start = time.perf_counter() - began
     results = train(
         run_keys,
@@ -178,12 +193,17 @@ def begin_and_train(
         guide,
         plan,
         objective=objective,
-        startup_steps=startup_steps,
+        startup_steps=int(startup_share * plan.steps),
         batch=batch,
     )
     return [
-        dataclasses.replace(r, choices={"start": words}, seconds_start=seconds_start)
-        for r in results
+        dataclasses.replace(
+            result,
+            start=report,
+            choices={"start": words},
+            seconds_start=seconds_start,
+        )
+        for result in results
     ]
 
 

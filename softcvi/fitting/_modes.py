@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from softcvi.fitting._begin import placed
 from softcvi.fitting._loop import Batch
 from softcvi.fitting._many import begin_and_train
 from softcvi.fitting._result import FitResult
@@ -15,7 +14,7 @@ from softcvi.fitting._train import Plan, raise_if_failed
 from softcvi.guides import AbstractGuide, MixtureGuide
 from softcvi.objectives import AbstractObjective
 from softcvi.posterior import Posterior
-from softcvi.starts import AbstractStart, Explore, NoStart
+from softcvi.starts import AbstractStart
 from softcvi.targets import AbstractTarget
 
 _FAR = 4.0
@@ -32,9 +31,6 @@ def fit_from_starts(
     objective: AbstractObjective,
 ) -> FitResult:
     """Fit from several starts in one program; the best, or a mixture of modes."""
-    is_auto = isinstance(start, Explore)
-    if not (is_auto or isinstance(start, NoStart)):
-        guide = placed(key, target, guide, start, objective).candidates[0].make()
     batch = Batch(starts, guide=False, target=False)
     results = begin_and_train(
         jax.random.split(key, starts),
@@ -43,7 +39,8 @@ def fit_from_starts(
         batch,
         plan,
         objective,
-        paths=1 if is_auto else 0,
+        start=start,
+        paths=1,
     )
     usable = [r for r in results if r.status != "failed"]
     if not usable:

@@ -96,8 +96,8 @@ def test_many_fits_refuse_too():
         softcvi.fit_many(jax.random.key(0), LINE, guide)
     with pytest.raises(ValueError, match="steps: must be at least 1"):
         softcvi.fit_many(keys, LINE, guide, steps=0)
-    with pytest.raises(ValueError, match="start: fit_many takes"):
-        softcvi.fit_many(keys, LINE, guide, start="prior")
+    with pytest.raises(ValueError, match="start: one place does not suit"):
+        softcvi.fit_many(keys, LINE, guide, start="prior", batched_target=True)
     with pytest.raises(ValueError, match="learning_rate: must be positive"):
         softcvi.fit_many(keys, LINE, guide, learning_rate=-1.0)
     with pytest.raises(ValueError, match="guide: lacks the target's support"):

@@ -66,6 +66,19 @@ def test_a_run_equals_the_single_fit_with_its_key(results, make_target, guide):
     )
 
 
+def test_a_start_means_the_same_for_one_fit_and_for_many(make_target, guide):
+    target, keys = make_target(), jax.random.split(jax.random.key(0), 2)
+    draws = {"x": 5.0 + np.random.default_rng(0).normal(size=(50, 2))}
+    arguments = {"steps": 20, "start": draws, "progress": False}
+    many = softcvi.fit_many(keys, target, guide, **arguments)
+    for key, result in zip(keys, many, strict=True):
+        single = softcvi.fit(key, target, guide, **arguments)
+        own, other = (r.posterior.sample(key, 5)["x"] for r in (result, single))
+        np.testing.assert_allclose(own, other, atol=1e-4)
+        assert result.choices["start"] == single.choices["start"] == "draws"
+        assert result.start.modes[0].mean == pytest.approx(single.start.modes[0].mean)
+
+
 def test_a_failed_run_raises_if_asked(batched, guide, results):
     keys = jax.random.split(jax.random.key(0), 3)
     arguments = {"steps": 300, "start": None, "progress": False}
