@@ -27,8 +27,9 @@ def _threefry(key: UInt32[Array, " 2"], x0: Array, x1: Array) -> tuple[Array, Ar
     return tuple(_threefry_p.bind(*words, x0, x1))
 
 
-def _rounds(first, second, x0, x1, ops, constant):
-    """The rounds on numbers of any kind, by the operations of their kind."""
+def threefry_rounds(words, ops, constant):
+    """The 20 rounds, by the operations of a library on its numbers."""
+    first, second, x0, x1 = words
     schedule = first, second, ops.xor(ops.xor(first, second), constant(_PARITY))
     x0, x1 = ops.add(x0, first), ops.add(x1, second)
     for group in range(5):
@@ -78,7 +79,7 @@ def _lowered(ctx, first, second, x0, x1):
         word = mlir.ir.IntegerAttr.get(kind.element_type, number)
         return stablehlo.constant(mlir.ir.DenseElementsAttr.get_splat(kind, word))
 
-    return _rounds(first, second, x0, x1, stablehlo, constant)
+    return threefry_rounds((first, second, x0, x1), stablehlo, constant)
 
 
 mlir.register_lowering(_threefry_p, _lowered)

@@ -9,11 +9,10 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
+from softcvi._compile._generator import threefry_rounds
 from softcvi._compile._switch import is_plain
 
 _THREEFRY = "threefry2x32"
-_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
-_PARITY = np.uint32(0x1BD11BDA)
 _LARGEST_WORD = 2**32
 
 
@@ -189,17 +188,18 @@ def _wrapped(words: np.ndarray) -> PRNGKeyArray:
     return jax.random.wrap_key_data(words, impl=_THREEFRY)
 
 
+class _NumPy:
+    """NumPy's operations on words, under the names of StableHLO."""
+
+    add = np.add
+    xor = np.bitwise_xor
+    or_ = np.bitwise_or
+    shift_left = np.left_shift
+    shift_right_logical = np.right_shift
+
+
 def _threefry(key: PRNGKeyArray, counts: np.ndarray) -> np.ndarray:
-    """Threefry-2x32 of Salmon et al. (2011), with 20 rounds."""
-    first, second = np.asarray(jax.random.key_data(key))
-    schedule = (first, second, first ^ second ^ _PARITY)
+    """Threefry-2x32 with 20 rounds, by NumPy."""
+    words = (*np.asarray(jax.random.key_data(key)), *counts)
     with np.errstate(over="ignore"):  # words wrap around
-        x, y = counts[0] + first, counts[1] + second
-        for i in range(5):
-            for rotation in _ROTATIONS[i % 2]:
-                x = x + y
-                y = (y << np.uint32(rotation)) | (y >> np.uint32(32 - rotation))
-                y = x ^ y
-            x = x + schedule[(i + 1) % 3]
-            y = y + schedule[(i + 2) % 3] + np.uint32(i + 1)
-    return np.stack([x, y])
+        return np.stack(threefry_rounds(words, _NumPy, np.uint32))
