@@ -49,14 +49,14 @@ def collected_rarely(function: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **options: P.kwargs) -> R:
         if is_plain():
             return function(*args, **options)
-        with _rarely():
+        with _fewer_searches():
             return function(*args, **options)
 
     return call
 
 
 @contextlib.contextmanager
-def _rarely() -> Iterator[None]:
+def _fewer_searches() -> Iterator[None]:
     with _LOCK:
         if _Calls.number == 0:
             _Calls.before = gc.get_threshold()

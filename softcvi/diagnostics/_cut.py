@@ -42,28 +42,28 @@ def cut_share(
         True
     """
     draws, rng = np.asarray(draws, np.float64), numpy_generator(key)
-    sets, closer_looks = _EFFORT[bool(target.has_gradient)]
+    sets, refinements = _EFFORT[bool(target.has_gradient)]
     shares = []
     for stretch in _STRETCHES:
         ones, others = draws[rng.choice(len(draws), (2, sets, LINES))]
         steps = stretch * (ones - others)
-        met = [_meet(target, *a, closer_looks) for a in zip(ones, steps, strict=True)]
+        met = [_meet(target, *a, refinements) for a in zip(ones, steps, strict=True)]
         shares.append(np.mean(met))
     return float(np.max(shares))
 
 
 def _meet(
-    target: AbstractTarget, centres: np.ndarray, steps: np.ndarray, closer_looks: int
+    target: AbstractTarget, centres: np.ndarray, steps: np.ndarray, refinements: int
 ) -> np.ndarray:
     """Lines on which NaN begins where it is about as dense as at the draw."""
     first, last = centres - steps, centres + steps
     values = _between(target, first, last)
     least = values[:, values.shape[1] // 2] - _LARGEST_FALL
     is_met = np.ones(len(centres), bool)
-    for look in range(1 + closer_looks):
+    for refinement in range(1 + refinements):
         edges = _edges(values, least[:, None])
         is_met &= np.any(edges, axis=1)
-        if look == closer_looks or not np.any(is_met):
+        if refinement == refinements or not np.any(is_met):
             break
         # From the point before the first edge to the one after it.
         at, cells = np.argmax(edges, axis=1)[:, None], edges.shape[1]

@@ -1,5 +1,7 @@
 """Evidence about a posterior from fresh draws, however it was fitted."""
 
+import dataclasses
+
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
@@ -76,15 +78,13 @@ def _measured(
     sample: ImportanceSample,
     num_bad_densities: int,
 ) -> Evidence:
-    size = posterior.guide.structure.size
     weights = WeightEvidence.of(sample)
-    change = change_between_traces(target, posterior.guide)
     evidence = Evidence(
         has_gradient=target.has_gradient,
         has_discrete=not target.structure.is_continuous,
-        dimension=size,
+        dimension=posterior.guide.structure.size,
         weights=weights,
-        change=change,
+        change=change_between_traces(target, posterior.guide),
         model_warnings=target.model_warnings,
     )
     # Where no weight is usable there is nothing to start chains from.
@@ -93,18 +93,15 @@ def _measured(
     keys = host_split(key, 3)
     vectors = vectors_of(sample)[:_FEW]
     has_nan = num_bad_densities > 0 or weights.num_not_a_number > 0
-    return Evidence(
-        has_gradient=target.has_gradient,
-        dimension=size,
-        weights=weights,
-        chains=short_chains(keys[0], posterior, sample)
-        if target.has_gradient
-        else None,
+    chains = None
+    if target.has_gradient:
+        chains = short_chains(keys[0], posterior, sample)
+    return dataclasses.replace(
+        evidence,
+        chains=chains,
         precision=rounding_at(keys[1], target, vectors),
         improper=improper_directions(keys[2], target, vectors) or (),
         cut=cut_share(keys[1], target, vectors) if has_nan else None,
-        change=change,
-        model_warnings=target.model_warnings,
     )
 
 

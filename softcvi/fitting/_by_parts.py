@@ -136,8 +136,10 @@ def is_clear(report: StartReport | None) -> bool:
     Args:
         report: What it has found.
     """
-    if report is None or len(report.modes) > 1:
-        return report is None
+    if report is None:
+        return True
+    if len(report.modes) > 1:
+        return False
     missing = None if report.search is None else report.search.missing_mass
     return (missing or 0.0) < THRESHOLDS.caution_missing
 

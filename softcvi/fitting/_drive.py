@@ -39,7 +39,7 @@ _CACHED_SECONDS = 0.1
 _TIMED_STEPS = 500
 _TRACING_SECONDS = 1.0
 # How often a rule that looks at the history is asked: at the same steps in equal runs.
-_LOOKS = 64
+_TIMES_ASKED = 64
 # A fit ends after so many steps without a single usable one.
 _STEPS_BEFORE_GIVING_UP = 32
 
@@ -130,7 +130,7 @@ def drive(
             while loop.step < loop.total and reason is None:
                 loop.interruptible.check()
                 loop.run_chunk()
-                loop.refuse_if_hopeless(refuse)
+                loop.refuse_if_unusable(refuse)
                 loop.report()
                 reason = loop.reason_to_stop()
             if reason is not None and loop.step < loop.total:
@@ -190,7 +190,7 @@ class _Loop:
         self._record_every = int(run.record_every)
         # Rules that do not follow the clock are asked at the same steps in equal runs.
         by_clock = host.stopping.follows_clock
-        self._stride = self.total if by_clock else -(-self.total // _LOOKS)
+        self._stride = self.total if by_clock else -(-self.total // _TIMES_ASKED)
         self._began = time.perf_counter()
         self._chunk, self._rate = 1, np.inf
         self._first = self._written = 0
@@ -239,8 +239,8 @@ class _Loop:
         if self._prepare_verdict is not None and is_timed:
             meanwhile = self._take_preparation()
             size = max(size, int(self._rate * _TRACING_SECONDS))
-        at_next_look = (self.step // self._stride + 1) * self._stride
-        stop = min(self.total, self.step + size, at_next_look)
+        next_question = (self.step // self._stride + 1) * self._stride
+        stop = min(self.total, self.step + size, next_question)
         began, size, work = time.perf_counter(), stop - self.step, self._work(stop)
         patience = Patience(self._why_not_to_wait, 2 * size / self._rate)
         # One statement: Ctrl-C must not come between a state and its step.
@@ -254,7 +254,7 @@ class _Loop:
         self._chunk = agreed(np.clip(wanted, 1, 8 * self._chunk))
         self._read_history()
 
-    def refuse_if_hopeless(self, refuse: Callable[[], str]) -> None:
+    def refuse_if_unusable(self, refuse: Callable[[], str]) -> None:
         """Raise if not a single step at the beginning could be used."""
         if not self._checked and self.step >= min(_STEPS_BEFORE_GIVING_UP, self.total):
             self._checked = True

@@ -114,13 +114,13 @@ class SplineFlow(AbstractVectorDistribution):
         w_in, w_out = self._masked()
         total = jnp.zeros((), x.dtype)
         for layer in range(len(self.orders)):
-            hidden = jax.nn.relu(w_in[layer] @ self._seen(x) + self.b_in[layer])
+            hidden = jax.nn.relu(w_in[layer] @ self._as_input(x) + self.b_in[layer])
             raw = w_out[layer] @ hidden + self.b_out[layer]
             x, log_derivative = self._layer_to_base(raw, x)
             total = total + jnp.sum(log_derivative)
         return self._base_log_prob(x) + total
 
-    def _seen(self, x: Array) -> Array:
+    def _as_input(self, x: Array) -> Array:
         return x if self.uniform_base else compressed(x)
 
     def _layer_to_base(self, raw: Array, x: Array) -> tuple[Array, Array]:
@@ -165,7 +165,7 @@ class SplineFlow(AbstractVectorDistribution):
             w_in_i, w_out_i, b_out_i, y_i = inputs
             raw = w_out_i @ jax.nn.relu(hidden) + b_out_i
             x_i, log_derivative = self._layer_from_base(raw, y_i)
-            return hidden + w_in_i * self._seen(x_i), (x_i, log_derivative)
+            return hidden + w_in_i * self._as_input(x_i), (x_i, log_derivative)
 
         inputs = (w_in.T, w_out, b_out, y)
         if len(order) <= _UNROLL_DIMENSIONS:

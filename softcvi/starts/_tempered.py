@@ -55,8 +55,8 @@ _POPULATIONS, _PER_POPULATION, _MOST_POPULATIONS = 2, 3, 8
 _MET = 0.01
 # A particle is near a place up to this squared distance, in units of a normal's.
 _NEAR = 3.0
-# Points that are looked at around what was found, for each particle.
-_LOOK = 4
+# Points that are scanned around what was found, for each particle.
+_SCANNED = 4
 
 
 class Tempered(AbstractStart):
@@ -90,8 +90,8 @@ class Tempered(AbstractStart):
             if found is None:
                 words = "no finite density at any scale: start-up by label ESS"
                 return StartReport(target, description=words)
-            look = scan_draws(
-                rng, evaluate, found.fitted, _LOOK * self.particles, keep=1
+            scanned = scan_draws(
+                rng, evaluate, found.fitted, _SCANNED * self.particles, keep=1
             )
         modes, count = worth_keeping(found.fitted), found.num_populations
         search = SearchEvidence(
@@ -101,7 +101,7 @@ class Tempered(AbstractStart):
             scales=_SCALES,
             smallest_feature=None,
             missing_mass=found.missing_mass,
-            broad=look.whole,
+            broad=scanned.whole,
         )
         words = (
             f"{len(modes)} mode(s) found by {count} populations of {self.particles} "

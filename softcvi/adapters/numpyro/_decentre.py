@@ -161,14 +161,14 @@ def _failure(call: ModelCall, latents: dict[str, dict], name: str) -> Exception 
     values = {n: jnp.asarray(site["value"]) for n, site in latents.items()}
     stepped: list[str] = []
 
-    def look(site: dict) -> None:
+    def note_steps(site: dict) -> None:
         if step_of(site) is not None:
             stepped.append(site["name"])
 
     def there_and_back(values: dict[str, Any]) -> Any:
         trace = call.trace(
             substitute(values),
-            lambda model: numpyro.handlers.substitute(model, substitute_fn=look),
+            lambda model: numpyro.handlers.substitute(model, substitute_fn=note_steps),
             *((forward_scans,) if is_in_loop(latents[name]) else ()),
         )
         if is_in_loop(latents[name]) and name not in stepped:
