@@ -10,7 +10,7 @@ from jaxtyping import config, install_import_hook
 # Before softcvi is imported: beartype checks shapes and types at every call of the
 # packages that compute with arrays. An int is a float here, as PEP 484 has it.
 _CHECKED = (
-    "targets", "guides", "objectives", "posterior", "diagnostics", "sweeps",
+    "targets", "guides", "objectives", "posterior", "diagnostics", "sweeps", "starts",
 )  # fmt: skip
 install_import_hook(
     [f"softcvi.{package}" for package in (*_CHECKED, "fitting")],

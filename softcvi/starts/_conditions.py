@@ -9,6 +9,7 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 # Comparisons that are true where the first less the second is small, and large.
@@ -39,7 +40,7 @@ class Condition(eqx.Module):
     false: Float[Array, "..."]
 
     @classmethod
-    def constant(cls, array: Array) -> "Condition":
+    def constant(cls, array: Array | np.ndarray) -> "Condition":
         """Of booleans that do not depend on the parameters."""
         return cls(jnp.where(array, 0.0, _FALSE), jnp.where(array, _FALSE, 0.0))
 
@@ -54,7 +55,7 @@ class Condition(eqx.Module):
 
 def condition_of(
     equation: Any,
-    arrays: Sequence[Array],
+    arrays: Sequence[Array | np.ndarray],
     known: Sequence[Condition | None],
     bind: Callable[[Array], Array],
 ) -> Condition | None:

@@ -218,7 +218,7 @@ def _conditional(
 
 def _without_hubs(
     children: Int[np.ndarray, " c"], hessians: Float[np.ndarray, "n d d"]
-) -> Int[np.ndarray, " c"]:
+) -> Int[np.ndarray, " fewer"]:
     """Children without those that set the location of others.
 
     The mean of a population is as narrow given its members as these are, but it is them

@@ -25,6 +25,7 @@ from softcvi._compile import rarely_run
 from softcvi.starts._base import AbstractStart, Moments, SearchEvidence, StartReport
 from softcvi.starts._curvature import Hessians
 from softcvi.starts._double import Density, as_density
+from softcvi.starts._importance import LogDensity
 from softcvi.starts._launch import candidates, far_starts, first_finite, own_starts
 from softcvi.starts._modes import DIP
 from softcvi.starts._refine import MANY_ROUNDS, damped_factor, refined
@@ -172,7 +173,7 @@ class Laplace(AbstractStart):
 def _separate(
     ends: np.ndarray,
     first: Moments,
-    log_density: Evaluator,
+    log_density: LogDensity,
     describe: Callable[[np.ndarray], tuple[Moments, bool]],
 ) -> tuple[list[Moments], list[int]]:
     """Moments at every end that a dip separates from known ones; the highest first.
@@ -227,7 +228,7 @@ def _dense(
         is_normal = sizes[best] == 1.0 and (
             abs(values[best] - values[0] - 0.5 * decrement) < 1e-3
         )
-        is_top = is_normal or abs(decrement) < 0.05**2
+        is_top = bool(is_normal or abs(decrement) < 0.05**2)
         if best == 0 or is_top:
             break
     top = float(log_density(x[None])[0])

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.sparse.csgraph
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Scalar
 
 from softcvi._compile import as_array, host_key, rarely_run
@@ -102,7 +103,7 @@ class Parts(eqx.Module):
         return True
 
 
-def _of_part(particle: Float[Array, " k"], observed: PyTree) -> Scalar:
+def _of_part(particle: Float[ArrayLike, " k"], observed: PyTree) -> Scalar:
     target, rest, which = observed
     vector = rest.at[which].set(particle)
     return target.log_density(target.structure.unravel(vector))
