@@ -1,17 +1,61 @@
-"""Chains from the draws of a guide that is not trusted."""
+"""Better answers where that of a guide is not trusted: by its parts, or by chains."""
 
 import dataclasses
 import time
+from collections.abc import Callable
 
+import jax
 import numpy as np
 
 from softcvi._compile import host_key
 from softcvi.diagnostics import Evidence, SamplerEvidence, judge
 from softcvi.diagnostics._chain_draws import MET_RHAT, chains_from
+from softcvi.fitting._interrupt import (
+    CallbackFailure,
+    callback_failures,
+    first_line,
+    interrupted,
+)
 from softcvi.fitting._result import FitResult
 from softcvi.targets._cost import on_one_core
 
 _SEED = 20_26
+
+
+def by_other_means(
+    result: FitResult, by_parts: Callable[[], FitResult | None]
+) -> FitResult:
+    """An answer that is not trusted, or a better one by its parts or by chains.
+
+    Args:
+        result: A fit with a guide of the program's own choice.
+        by_parts: Fits each independent part, if there are any.
+    """
+    try:
+        with callback_failures():
+            parts = None if result.verdict.trusted else by_parts()
+            if parts is not None:
+                return better_of(result, parts)
+            return corrected(result)
+    except KeyboardInterrupt:
+        return interrupted(result, "before chains have corrected it")
+    except (CallbackFailure, ValueError, jax.errors.JaxRuntimeError) as error:
+        message = f"{result.message}; chains failed: {first_line(error)}"
+        return result.with_facts(message=message)
+
+
+def better_of(one: FitResult, other: FitResult) -> FitResult:
+    """The better of two answers, with the time of both.
+
+    Args:
+        one: An answer.
+        other: Another one about the same posterior.
+    """
+    return max(one, other, key=lambda answer: answer.rank).with_facts(
+        seconds_start=one.seconds_start + other.seconds_start,
+        seconds_compile=one.seconds_compile + other.seconds_compile,
+        seconds_run=one.seconds_run + other.seconds_run,
+    )
 
 
 def corrected(result: FitResult) -> FitResult:

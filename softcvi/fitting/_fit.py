@@ -4,10 +4,8 @@ import dataclasses
 import functools
 import os
 import time
-from collections.abc import Callable
 from typing import Any
 
-import jax
 from jaxtyping import PRNGKeyArray
 
 from softcvi._compile import (
@@ -34,9 +32,14 @@ from softcvi.fitting._checks import (
     check_target,
     checked_key,
 )
-from softcvi.fitting._correct import corrected
+from softcvi.fitting._correct import better_of, by_other_means
 from softcvi.fitting._drive import Host
-from softcvi.fitting._interrupt import CallbackFailure, callback_failures, first_line
+from softcvi.fitting._interrupt import (
+    CallbackFailure,
+    callback_failures,
+    first_line,
+    interrupted,
+)
 from softcvi.fitting._modes import fit_from_starts
 from softcvi.fitting._optimizer import as_optimizer
 from softcvi.fitting._progress import AbstractReporter, as_reporter
@@ -188,34 +191,8 @@ def fit(
             answer = _with_trained_model(again_key, answer, start, objective, plan)
         raise_if_failed([answer], throw)
         if is_free:
-            answer = _by_other_means(answer, by_parts)
+            answer = by_other_means(answer, by_parts)
     return answer.with_facts(seconds_start=seconds_start + answer.seconds_start)
-
-
-def _by_other_means(
-    result: FitResult, by_parts: Callable[[], FitResult | None]
-) -> FitResult:
-    """An answer that is not trusted, or a better one by its parts or by chains."""
-    try:
-        with callback_failures():
-            parts = None if result.verdict.trusted else by_parts()
-            if parts is not None:
-                return _better_of(result, parts)
-            return corrected(result)
-    except KeyboardInterrupt:
-        return _interrupted(result, "before chains have corrected it")
-    except (CallbackFailure, ValueError, jax.errors.JaxRuntimeError) as error:
-        message = f"{result.message}; chains failed: {first_line(error)}"
-        return result.with_facts(message=message)
-
-
-def _better_of(one: FitResult, other: FitResult) -> FitResult:
-    """The better of two answers, with the time of both."""
-    return max(one, other, key=lambda answer: answer.rank).with_facts(
-        seconds_start=one.seconds_start + other.seconds_start,
-        seconds_compile=one.seconds_compile + other.seconds_compile,
-        seconds_run=one.seconds_run + other.seconds_run,
-    )
 
 
 def was_searched_untrained(result: Any) -> bool:
@@ -253,14 +230,8 @@ def _with_trained_model(
         seconds_start = time.perf_counter() - began
         again = _first_trusted(run_key, beginning, plan)
     except KeyboardInterrupt:
-        return _interrupted(result, "before it was fitted with the trained model")
-    return _better_of(result, again.with_facts(seconds_start=seconds_start))
-
-
-def _interrupted(result: FitResult, when: str) -> FitResult:
-    """The result so far of a fit that Ctrl-C has ended."""
-    message = f"{result.message}; interrupted {when}"
-    return dataclasses.replace(result, status="interrupted", message=message)
+        return interrupted(result, "before it was fitted with the trained model")
+    return better_of(result, again.with_facts(seconds_start=seconds_start))
 
 
 def _first_trusted(key: PRNGKeyArray, beginning: Beginning, plan: Plan) -> FitResult:
@@ -286,7 +257,7 @@ def _first_trusted(key: PRNGKeyArray, beginning: Beginning, plan: Plan) -> FitRe
         except KeyboardInterrupt:
             if not results:
                 raise
-            results[-1] = _interrupted(results[-1], "before the next guide")
+            results[-1] = interrupted(results[-1], "before the next guide")
             break
         except ValueError as error:
             if not results:
@@ -312,7 +283,7 @@ def _first_trusted(key: PRNGKeyArray, beginning: Beginning, plan: Plan) -> FitRe
             if result.verdict.trusted or result.verdict.is_about_model:
                 break
         except KeyboardInterrupt:
-            results[-1] = _interrupted(result, "before its verdict")
+            results[-1] = interrupted(result, "before its verdict")
             break
     if len(results) == 1:
         return results[0]

@@ -1,16 +1,20 @@
 """What ends a compiled loop early: Ctrl-C, time limits, and errors of the model."""
 
 import contextlib
+import dataclasses
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import jax
 
 from softcvi._compile import enable_x64
+
+if TYPE_CHECKING:
+    from softcvi.fitting._result import FitResult
 
 T = TypeVar("T")
 _POLL_SECONDS = 0.05
@@ -140,6 +144,17 @@ def _thread_settings() -> list[Callable[[], contextlib.AbstractContextManager]]:
         lambda: jax.default_device(device),
         lambda: jax.default_matmul_precision(precision),
     ]
+
+
+def interrupted(result: "FitResult", when: str) -> "FitResult":
+    """The result so far of a fit that Ctrl-C has ended.
+
+    Args:
+        result: That result.
+        when: What it was about to do, for people.
+    """
+    message = f"{result.message}; interrupted {when}"
+    return dataclasses.replace(result, status="interrupted", message=message)
 
 
 class CallbackFailure(RuntimeError):
