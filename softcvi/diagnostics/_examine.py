@@ -84,6 +84,7 @@ def _measured(
         has_discrete=not target.structure.is_continuous,
         dimension=size,
         weights=weights,
+        num_infinite=weights.num_infinite,
         change=change,
         model_warnings=target.model_warnings,
     )
@@ -97,6 +98,7 @@ def _measured(
         has_gradient=target.has_gradient,
         dimension=size,
         weights=weights,
+        num_infinite=weights.num_infinite,
         chains=short_chains(keys[0], posterior, sample)
         if target.has_gradient
         else None,
