@@ -85,7 +85,8 @@ class CheckpointFile:
     """
 
     def __init__(self, checkpoint: Checkpoint):
-        self.path = Path(checkpoint.path)
+        # A model may change the current folder.
+        self.path = Path(checkpoint.path).absolute()
         self.every = checkpoint.every
         self._last = time.monotonic()
         self._states: dict[str, tuple[int, float | None, list[bytes]]] = {}
