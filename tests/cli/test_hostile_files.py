@@ -178,6 +178,18 @@ def test_weights_of_zero_come_back_from_json():
         np.testing.assert_allclose(read_fit(folder).log_weights, weights)
 
 
+def test_pages_do_not_follow_settings_that_run_latex(tmp_path, monkeypatch):
+    """As a `matplotlibrc` in the current folder would make them."""
+
+    def run(*_, **__):
+        raise AssertionError("LaTeX was run")
+
+    matplotlib = pytest.importorskip("matplotlib")
+    monkeypatch.setattr("matplotlib.texmanager.TexManager.make_dvi", run)
+    with matplotlib.rc_context({"text.usetex": True}):
+        write_report(FitView.example(), tmp_path / "page.html")
+
+
 def test_what_no_page_can_be_made_from_is_named(tmp_path, capsys, monkeypatch):
     def broken(*_):
         raise ZeroDivisionError("of a chart")
