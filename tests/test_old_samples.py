@@ -23,14 +23,17 @@ from softcvi.sweeps import RecordStore
 SAMPLES = Path(__file__).parent / "samples"
 
 
-@pytest.mark.parametrize("name", ["old.checkpoint", "new.checkpoint"])
-def test_a_checkpoint_of_each_format_is_read(tmp_path, name):
+@pytest.mark.parametrize(
+    ("name", "elbo"),
+    [("old.checkpoint", None), ("new.checkpoint", None), ("first.checkpoint", -1.5)],
+)
+def test_a_checkpoint_of_each_format_is_read(tmp_path, name, elbo):
     shutil.copy(SAMPLES / name, tmp_path)
     zeros = jnp.zeros(3, jnp.float32)
     empty = LoopState(zeros, (zeros,), jnp.ones((2, 5), jnp.float32))
     file = CheckpointFile(Checkpoint(tmp_path / name))
-    state, step = file.read(empty, "a fit", 10)
-    assert step == 7
+    state, step, first = file.read(empty, "a fit", 10)
+    assert (step, first) == (7, elbo)
     np.testing.assert_array_equal(state.params, [0.0, 1.0, 2.0])
     np.testing.assert_array_equal(state.optimizer_state[0], 1.0)
     np.testing.assert_array_equal(state.history, 0.0)

@@ -383,3 +383,16 @@ def test_workflows_install_only_files_with_known_checksums():
                 assert "--require-hashes" in line or "--no-index" in line, line
             if re.search(r"\bmake (test|lint|docs)", line):
                 assert "--no-index --no-build-isolation" in line, line
+
+
+def test_workflows_run_actions_by_the_hash_of_their_commit():
+    """Who can move a tag decides what runs with the rights of the workflow."""
+    lines = [
+        line.strip().removeprefix("- ")
+        for path in (ROOT / ".github" / "workflows").glob("*.yml")
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
+    used = [line for line in lines if line.startswith("uses:")]
+    assert used
+    odd = [u for u in used if not re.fullmatch(r"uses: \S+@[0-9a-f]{40} # v[\d.]+", u)]
+    assert not odd

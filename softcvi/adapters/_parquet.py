@@ -1,6 +1,7 @@
 """Rows of Parquet files."""
 
 import os
+from typing import Any
 
 import jax
 import numpy as np
@@ -48,7 +49,7 @@ class ParquetRows(AbstractRowSource):
                 f"columns: {', '.join(unknown)} not in {self.path}; it has "
                 f"{', '.join(types)}."
             )
-        dtypes = {c: types[c].to_pandas_dtype() for c in self.needed}
+        dtypes = {c: _dtype_of(types[c]) for c in self.needed}
         odd = [c for c in self.needed if not np.issubdtype(dtypes[c], np.number)]
         if odd:
             raise ValueError(
@@ -95,3 +96,11 @@ class ParquetRows(AbstractRowSource):
     def _parts(self, name: str) -> list[str]:
         value = self.columns[name]
         return value if isinstance(value, list) else [value]
+
+
+def _dtype_of(kind: Any) -> Any:
+    """How NumPy holds numbers of an Arrow type; ``object`` where it holds none."""
+    try:
+        return kind.to_pandas_dtype()
+    except NotImplementedError:
+        return object

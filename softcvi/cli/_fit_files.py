@@ -118,6 +118,8 @@ def write_all(
 ) -> Written:
     """Write everything that a fit leaves behind; what cannot be written is noted."""
     posterior: softcvi.Posterior = answer.posterior
+    # A model that is evaluated meanwhile may change the current folder.
+    place = folder.absolute()
 
     def save_netcdf(path: Path) -> None:
         # In memory first: HDF5 ends the process (SIGSEGV) where the disk is full.
@@ -133,7 +135,7 @@ def write_all(
     files, notes, is_complete = [], [], True
     for name, write in writers.items():
         try:
-            write(folder / name)
+            write(place / name)
             files.append(folder / name)
         except (ImportError, TypeError, ValueError) as error:
             notes.append(f"{name} was not written: {error}")
@@ -142,13 +144,13 @@ def write_all(
             notes.append(_not_written(name, error))
     # Last, since a folder with a record is taken for a complete one.
     try:
-        files = [*save_fit(view, folder), *files]
+        files = [*(folder / path.name for path in save_fit(view, place)), *files]
     except OSError as error:
         is_complete = False
         notes.append(_not_written(Path(error.filename or RESULT).name, error))
     if view.status == "finished" and is_complete:
-        (folder / CHECKPOINT).unlink(missing_ok=True)
-        remove_abandoned(folder / CHECKPOINT)
+        (place / CHECKPOINT).unlink(missing_ok=True)
+        remove_abandoned(place / CHECKPOINT)
     return Written(files, notes, is_complete)
 
 

@@ -25,6 +25,7 @@ from softcvi.cli._fit_files import (
 from softcvi.cli._folder import hold_folder, refuse_links
 from softcvi.cli._model_file import ModelFile, exited, model_error
 from softcvi.cli._progress import make_reporter
+from softcvi.cli._reading import same_folder
 from softcvi.cli._terminal import say, tell
 from softcvi.report import FitView, as_json
 from softcvi.sweeps import GUIDES
@@ -61,7 +62,8 @@ def run_fit(file: ModelFile, method: Method, output: Output) -> int:
     check_writable(output.out)
     with hold_folder(output.out):
         refuse_links(output.out, *FILES)
-        return _run_in_folder(file, method, output)
+        with same_folder():
+            return _run_in_folder(file, method, output)
 
 
 def _run_in_folder(file: ModelFile, method: Method, output: Output) -> int:
@@ -71,19 +73,21 @@ def _run_in_folder(file: ModelFile, method: Method, output: Output) -> int:
         if is_finished(output.out):
             say(f"{output.out}: this fit is finished already", quiet=output.quiet)
             return OK
-    answer, reference = _answer(file, method, output)
-    if answer.steps == 0 and answer.status != "finished":
-        _refuse_nothing(answer, str(file))
-    draws = answer.sample(jax.random.key(method.seed), _DRAWS)
-    view = FitView.from_result(
-        answer,
-        draws=draws,
-        name=_LABELS[method.objective],
-        method=method.objective,
-        posterior=file.name,
-        settings=_settings(file, method),
-        reference=reference,
-    )
+    settings = _settings(file, method)
+    with same_folder():
+        answer, reference = _answer(file, method, output)
+        if answer.steps == 0 and answer.status != "finished":
+            _refuse_nothing(answer, str(file))
+        draws = answer.sample(jax.random.key(method.seed), _DRAWS)
+        view = FitView.from_result(
+            answer,
+            draws=draws,
+            name=_LABELS[method.objective],
+            method=method.objective,
+            posterior=file.name,
+            settings=settings,
+            reference=reference,
+        )
     written = write_all(output.out, answer, view, draws, method.seed)
     if output.json:
         say(json.dumps(as_json(view), allow_nan=False))
@@ -170,7 +174,7 @@ def _fit(
     fit_key, guide_key = jax.random.split(jax.random.key(method.seed))
     reporter = make_reporter(output.quiet, str(file))
     checkpoint = softcvi.fitting.Checkpoint(
-        output.out / CHECKPOINT, every=_CHECKPOINT_SECONDS
+        (output.out / CHECKPOINT).absolute(), every=_CHECKPOINT_SECONDS
     )
     if method.until_khat is not None:
         return softcvi.fit_until(

@@ -156,12 +156,14 @@ def _run(function: Any, bound: inspect.BoundArguments, command: str) -> int:
             # The reader has gone (`softcvi ... | head`): no message can reach it.
             close_output()
             return _PIPE_CLOSED
-        except SystemExit as stop:
+        except Exception as error:
+            return _report_error(command, error, common.traceback)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as stop:
             # A command gives back its code; only a model's own code ends it so.
             ended = CommandError(f"the model ended the program ({stop!r})", FAILURE)
             return _report_error(command, ended, common.traceback)
-        except Exception as error:
-            return _report_error(command, error, common.traceback)
 
 
 def _check_here() -> None:

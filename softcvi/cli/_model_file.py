@@ -15,7 +15,7 @@ from softcvi.cli._common import names_a_flag
 from softcvi.cli._data import TABLES, read_data
 from softcvi.cli._errors import FAILURE, USAGE, CommandError, in_file
 from softcvi.cli._model_kinds import MAKERS, Request, detect, is_model
-from softcvi.cli._reading import READING_SECONDS, ProcessEnd, limited
+from softcvi.cli._reading import READING_SECONDS, ProcessEnd, limited, same_folder
 from softcvi.targets import AbstractTarget
 
 
@@ -81,7 +81,8 @@ def load_target(
     if not path.is_file():
         raise CommandError(f"{path}: no such file. Give the model as FILE.py:NAME.")
     reader = _READERS.get(path.suffix.lower(), _read_python)
-    return reader(path, name, data, kind, source)
+    with same_folder():
+        return reader(path, name, data, kind, source)
 
 
 def _read_python(

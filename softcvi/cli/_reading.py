@@ -64,6 +64,28 @@ def no_silent_end() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def same_folder() -> Iterator[None]:
+    """Come back from the folder that code changes to.
+
+    Files that were named relative to the current folder would be read and written
+    elsewhere, beside those of another fit.
+
+    Example:
+        >>> import os
+        >>> here = os.getcwd()
+        >>> with same_folder():
+        ...     os.chdir("/")
+        >>> os.getcwd() == here
+        True
+    """
+    here = os.getcwd()
+    try:
+        yield
+    finally:
+        os.chdir(here)
+
+
+@contextlib.contextmanager
 def limited(path: Path, seconds: float = READING_SECONDS) -> Iterator[None]:
     """Say when a model file takes long, and end it after a limit.
 

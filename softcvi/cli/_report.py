@@ -1,12 +1,14 @@
 """``softcvi report``: pages about fits that are on disk."""
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
 from softcvi.cli._common import Common, Flag, ImportLimit
-from softcvi.cli._errors import CommandError
+from softcvi.cli._errors import FAILURE, CommandError
 from softcvi.cli._folder import hold_folder, refuse_links
 from softcvi.cli._reading import READING_SECONDS
 from softcvi.cli._terminal import say, say_verdict
@@ -90,14 +92,30 @@ def _write(views: list, folders: tuple[Path, ...], out: Path | None, together) -
                 f"--out {out}: several fits need a folder; or add --together for one "
                 "page."
             )
-        with hold_folder(out):
+        with hold_folder(out), _naming(folders):
             return write_index(views, out)
     alone = Path("softcvi-report.html") if together else folders[0] / "report.html"
     page = out or alone
     if out is None:
         refuse_links(page.parent, page.name)
-    with hold_folder(page.parent):
+    with hold_folder(page.parent), _naming(folders):
         return write_report(views, page)
+
+
+@contextlib.contextmanager
+def _naming(folders: tuple[Path, ...]) -> Iterator[None]:
+    """What a page cannot be made from is named with its folder."""
+    try:
+        yield
+    except (OSError, ImportError):
+        raise
+    except Exception as error:
+        named = ", ".join(map(str, folders))
+        raise CommandError(
+            f"{named}: no page can be made from what is in there "
+            f"({type(error).__name__}: {error}). Fit it again with softcvi fit.",
+            FAILURE,
+        ) from error
 
 
 def _named(model: str, data: Path | None, seconds: float) -> Any:

@@ -188,6 +188,8 @@ class Evidence(eqx.Module):
         num_particles: Particles per step.
         num_bad_densities: Log densities during the fit that were NaN or plus infinity.
         num_skipped_steps: Steps of the fit without a usable gradient.
+        num_infinite: Draws of the guide whose log density is plus infinity, also where
+            the answer is the draws of chains: these never enter such a place.
         label_ess: Mean label ESS of the last part of the run.
         uses_labels: Whether the objective ranks particles by labels; label ESS says
             nothing about one that does not, such as the ELBO.
@@ -222,6 +224,7 @@ class Evidence(eqx.Module):
     num_particles: int | None = None
     num_bad_densities: int = 0
     num_skipped_steps: int = 0
+    num_infinite: int = 0
     label_ess: float | None = None
     uses_labels: bool = True
     has_gradient: bool | None = None

@@ -84,6 +84,7 @@ def _measured(
         has_discrete=not target.structure.is_continuous,
         dimension=posterior.guide.structure.size,
         weights=weights,
+        num_infinite=weights.num_infinite,
         change=change_between_traces(target, posterior.guide),
         model_warnings=target.model_warnings,
     )

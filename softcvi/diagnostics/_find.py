@@ -141,6 +141,11 @@ def _of_the_run(evidence: Evidence) -> list[Finding]:
         severity = _graded(share, t.caution_bad_densities, t.bad_bad_densities)
         if severity is not None:
             found.append(Finding(Kind.BAD_DENSITIES, severity, {"share": share}))
+    of_weights = 0 if evidence.weights is None else evidence.weights.num_infinite
+    num_infinite = max(evidence.num_infinite, of_weights)
+    if num_infinite:
+        numbers = {"count": float(num_infinite)}
+        found.append(Finding(Kind.INFINITE_DENSITY, Severity.BAD, numbers))
     # The draws of a chain do not come from the fit that went before.
     if evidence.sampler is not None:
         return found
@@ -160,9 +165,6 @@ def _of_weights(weights: WeightEvidence | None) -> list[Finding]:
     if weights is None:
         return []
     found = []
-    if weights.num_infinite:
-        numbers = {"count": float(weights.num_infinite)}
-        found.append(Finding(Kind.INFINITE_DENSITY, Severity.BAD, numbers))
     share = weights.num_not_a_number / weights.num_draws
     severity = _graded(share, t.caution_not_a_number, t.bad_not_a_number)
     if severity is not None:

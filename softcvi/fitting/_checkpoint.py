@@ -1,28 +1,22 @@
-"""Checkpoints: the states of a fit on disk, and the identity of the fit they are of."""
+"""Checkpoints: the states of a fit on disk."""
 
 import dataclasses
-import functools
 import hashlib
 import json
 import os
-import re
 import time
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend import core as jax_core
 
 from softcvi._atomic import atomic_write, remove_abandoned
-from softcvi.fitting._loop import LoopState, Run, advance_one
-from softcvi.targets._row_sums import RowsOnDevices
+from softcvi.fitting._loop import LoopState
 
 _FORMAT = 2
 _HEADER = "checkpoint.json"
@@ -69,6 +63,20 @@ class Checkpoint:
     every: float = 30.0
 
 
+class Stored(NamedTuple):
+    """What a checkpoint has of one run.
+
+    Attributes:
+        state: The state after a step.
+        step: The number of that step.
+        first: ELBO of the first step; None in files of older versions.
+    """
+
+    state: LoopState
+    step: int
+    first: float | None
+
+
 class CheckpointFile:
     """The checkpoint of one call, with a state for each guide that it tries.
 
@@ -77,20 +85,22 @@ class CheckpointFile:
     """
 
     def __init__(self, checkpoint: Checkpoint):
-        self.path = Path(checkpoint.path)
+        # A model may change the current folder.
+        self.path = Path(checkpoint.path).absolute()
         self.every = checkpoint.every
         self._last = time.monotonic()
-        self._states: dict[str, tuple[int, list[bytes]]] = {}
+        self._states: dict[str, tuple[int, float | None, list[bytes]]] = {}
         self._writable = True
 
     def due(self) -> bool:
         """Whether it is time to write."""
         return time.monotonic() - self._last >= self.every
 
-    def write(self, state: LoopState, step: int, identity: str) -> None:
+    def write(self, stored: Stored, identity: str) -> None:
         """Write the state after a step; a crash in between leaves the old file."""
-        leaves = jax.tree_util.tree_leaves(state)
-        self._states[identity] = step, [np.asarray(leaf).tobytes() for leaf in leaves]
+        leaves = jax.tree_util.tree_leaves(stored.state)
+        content = [np.asarray(leaf).tobytes() for leaf in leaves]
+        self._states[identity] = stored.step, stored.first, content
         self._last = time.monotonic()
         if not self._writable:
             return
@@ -106,20 +116,18 @@ class CheckpointFile:
 
     def _write_file(self) -> None:
         entries = [
-            {"identity": i, "step": s, "sha256": _digest(leaves)}
-            for i, (s, leaves) in self._states.items()
+            {"identity": i, "step": s, "first": first, "sha256": _digest(leaves)}
+            for i, (s, first, leaves) in self._states.items()
         ]
         header = json.dumps({"format": _FORMAT, "states": entries})
         with atomic_write(self.path) as handle, zipfile.ZipFile(handle, "w") as archive:
             archive.writestr(_HEADER, header)
-            for i, (_, leaves) in enumerate(self._states.values()):
+            for i, (*_, leaves) in enumerate(self._states.values()):
                 for j, leaf in enumerate(leaves):
                     archive.writestr(f"{i}/{j}", leaf)
 
-    def read(
-        self, state: LoopState, identity: str, total: int
-    ) -> tuple[LoopState, int] | None:
-        """The stored state and step of a run, or None if there is none.
+    def read(self, state: LoopState, identity: str, total: int) -> Stored | None:
+        """What the file has of a run, or None if there is none.
 
         Args:
             state: The first state, for shapes and dtypes.
@@ -139,13 +147,15 @@ class CheckpointFile:
                     raise ValueError(f"format {header['format']}")
                 entries = {str(e["identity"]): e for e in header["states"]}
                 if identity in entries:
-                    i, step = list(entries).index(identity), entries[identity]["step"]
+                    i, entry = list(entries).index(identity), entries[identity]
+                    step, first = entry["step"], entry.get("first")
                     stored = [
                         _leaf(archive, f"{i}/{j}", leaf)
                         for j, leaf in enumerate(leaves)
                     ]
-                    # Files of older versions have none.
-                    digest = entries[identity].get("sha256")
+                    # Files of older versions have neither.
+                    first = None if first is None else float(first)
+                    digest = entry.get("sha256")
                     if digest not in (None, _digest([s.tobytes() for s in stored])):
                         raise ValueError("its numbers are not those that were written")
         except _UNREADABLE as error:
@@ -166,9 +176,18 @@ class CheckpointFile:
                 f"checkpoint: {self.path} is damaged (step {step!r} of {total}). "
                 "Delete it to start afresh."
             )
-        self._states[identity] = step, [leaf.tobytes() for leaf in stored]
+        self._states[identity] = step, first, [leaf.tobytes() for leaf in stored]
         arrays = [jnp.asarray(leaf) for leaf in stored]
-        return jax.tree_util.tree_unflatten(treedef, arrays), step
+        return Stored(jax.tree_util.tree_unflatten(treedef, arrays), step, first)
+
+    def refuse_another(self, is_same: bool) -> None:
+        """Raise if the first step shows that the file is of another log density."""
+        if not is_same:
+            raise CheckpointError(
+                f"checkpoint: {self.path} belongs to another fit: the first step has "
+                "another ELBO than the one that was kept, so that the log density or "
+                "its data differ. Give another path, or delete it to start afresh."
+            )
 
 
 def _digest(leaves: list[bytes]) -> str:
@@ -205,104 +224,3 @@ def as_checkpoint(
         return checkpoint
     given = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
     return CheckpointFile(given)
-
-
-# Where an object lies in memory differs between processes that compute the same.
-_ADDRESS = re.compile(r"0x[0-9a-f]+")
-
-
-def fingerprint(advance: Callable, state: LoopState, run: Run) -> str:
-    """Digest of a fit: its program, every value in it, and where it begins.
-
-    Two fits with the same digest have the same numbers at every step, whatever names
-    their functions have: the program is traced, and the arrays that a log density
-    closes over are part of it. What a Python function called back from the program
-    closes over cannot be seen.
-
-    Args:
-        advance: The compiled loop: state, first and last step to new state.
-        state: The first state.
-        run: What stays the same over the steps.
-    """
-    digests: list[str] = []
-    if jnp.ndim(run.key) == 0:
-        portable = _portable(run, digests)
-        if digests:
-            run, advance = portable, functools.partial(_advance, portable)
-    first = jnp.zeros((), jnp.int32)
-    program = eqx.filter_make_jaxpr(advance)(state, first, first)[0]
-    digest = hashlib.sha256(_ADDRESS.sub("", str(program.jaxpr)).encode())
-    values = [
-        leaf for leaf in jax.tree_util.tree_leaves((state, run)) if _is_array(leaf)
-    ]
-    for value in [*values, *_constants(program)]:
-        digest.update(_as_bytes(value))
-    digest.update("".join(digests).encode())
-    return digest.hexdigest()
-
-
-def _portable(run: Run, digests: list[str]) -> Run:
-    """The run with rows in one place, so that its program names no devices."""
-    _, target = eqx.combine(run.template, run.static)
-    leaves = jax.tree_util.tree_leaves(target, is_leaf=_is_spread)
-    rows = [leaf for leaf in leaves if _is_spread(leaf)]
-    digests += [part.digest for part in rows]
-    moved = [part.in_one_place() for part in rows]
-    # Nothing of them is trained.
-    untrained = [jax.tree_util.tree_map(lambda _: None, part) for part in moved]
-    return dataclasses.replace(
-        run,
-        static=_with_rows(run.static, moved),
-        template=_with_rows(run.template, untrained),
-    )
-
-
-def _with_rows(tree: Any, rows: list[Any]) -> Any:
-    left = iter(rows)
-    return jax.tree_util.tree_map(
-        lambda leaf: next(left) if _is_spread(leaf) else leaf, tree, is_leaf=_is_spread
-    )
-
-
-def _is_spread(leaf: Any) -> bool:
-    return isinstance(leaf, RowsOnDevices)
-
-
-def _advance(run: Run, state: LoopState, start: Any, stop: Any) -> LoopState:
-    return advance_one(state, start, stop, run)
-
-
-def _constants(program: jax_core.ClosedJaxpr) -> Iterator[Any]:
-    """Values that a program closes over, and those of the programs inside it."""
-    yield from program.consts
-    pending = [program.jaxpr]
-    while pending:
-        for equation in pending.pop().eqns:
-            yield from (
-                v.val for v in equation.invars if isinstance(v, jax_core.Literal)
-            )
-            for parameter in jax.tree_util.tree_leaves(
-                list(equation.params.values()), is_leaf=_is_program
-            ):
-                if isinstance(parameter, jax_core.ClosedJaxpr):
-                    yield from parameter.consts
-                    pending.append(parameter.jaxpr)
-                elif isinstance(parameter, jax_core.Jaxpr):
-                    pending.append(parameter)
-
-
-def _is_program(value: Any) -> bool:
-    return isinstance(value, jax_core.ClosedJaxpr | jax_core.Jaxpr)
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, jax.Array | np.ndarray)
-
-
-def _as_bytes(value: Any) -> bytes:
-    if isinstance(value, jax.Array) and jnp.issubdtype(
-        value.dtype, jax.dtypes.prng_key
-    ):
-        value = jax.random.key_data(value)
-    array = np.asarray(value)
-    return f"{array.shape} {array.dtype} ".encode() + array.tobytes()

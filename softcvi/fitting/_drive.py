@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from softcvi._compile import as_array, is_compiling
-from softcvi.fitting._checkpoint import CheckpointFile, fingerprint
+from softcvi.fitting._checkpoint import CheckpointFile, Stored
 from softcvi.fitting._devices import (
     agreed,
     are_many,
@@ -17,6 +17,7 @@ from softcvi.fitting._devices import (
     is_first,
     shared,
 )
+from softcvi.fitting._fingerprint import fingerprint
 from softcvi.fitting._history import History
 from softcvi.fitting._interrupt import (
     Abandoned,
@@ -195,6 +196,7 @@ class _Loop:
         self._chunk, self._rate = 1, np.inf
         self._first = self._written = 0
         self._identity = ""
+        self._elbo_at_first: float | None = None
         self._checked = False
         self._prepare_verdict: Callable[[], None] | None = prepare_verdict
 
@@ -208,20 +210,44 @@ class _Loop:
 
         On this thread: settings that a model finds there while it is traced hold.
         """
-        checkpoint = self._host.checkpoint
+        checkpoint, begin = self._host.checkpoint, self.state
         if checkpoint is not None:
             self._identity = fingerprint(self._advance, self.state, self._run)
             stored = None
             if is_first():
                 stored = checkpoint.read(self.state, self._identity, self.total)
             if agreed(stored is not None):
-                state, step = (self.state, 0) if stored is None else stored
-                self.state, self.step = shared(state), agreed(step)
+                if stored is None:
+                    stored = Stored(self.state, 0, None)
+                self._elbo_at_first = stored.first
+                self.state, self.step = shared(stored.state), agreed(stored.step)
                 self._written = self._first = self.step
         self.state = _call(self._advance, self.state, self.step, self.step)
         self.seconds_compile = self.seconds
         self._began = time.perf_counter()
         self._read_history()
+        if checkpoint is not None and not are_many():
+            checkpoint.refuse_another(self._is_continued(begin))
+
+    def _is_continued(self, begin: LoopState) -> bool:
+        """Whether the first step has the ELBO that it had, as far as that can be said.
+
+        The program does not show what a Python function or a Stan program computes that
+        it calls back. A log density that differs from itself is not compared.
+        """
+        before = self._elbo_at_first
+        if before is None:
+            return True
+        found = self._repeated_elbo(begin)
+        return _are_close(found, before) or not _are_close(
+            found, self._repeated_elbo(begin)
+        )
+
+    def _repeated_elbo(self, begin: LoopState) -> float:
+        patience = Patience(self._why_not_to_wait, 0.0)
+        return _elbo_of_first_step(
+            wait_for(lambda: _call(self._advance, begin, 0, 1), patience)
+        )
 
     def prepare_verdict_early(self) -> None:
         """Use the time in which the loop is compiled, where it takes any.
@@ -245,6 +271,8 @@ class _Loop:
         patience = Patience(self._why_not_to_wait, 2 * size / self._rate)
         # One statement: Ctrl-C must not come between a state and its step.
         (self.state, ended), self.step = wait_for(work, patience, meanwhile), stop
+        if self.step == 1:
+            self._elbo_at_first = _elbo_of_first_step(self.state)
         self._rate = size / max(ended - began, 1e-9)
         if meanwhile is not _nothing:
             late = time.perf_counter() - ended
@@ -273,7 +301,8 @@ class _Loop:
         """Write the state to the checkpoint, if there is one and it is behind."""
         checkpoint = self._host.checkpoint if is_first() else None
         if checkpoint is not None and self.step > self._written:
-            checkpoint.write(self.state, self.step, self._identity)
+            stored = Stored(self.state, self.step, self._elbo_at_first)
+            checkpoint.write(stored, self._identity)
             self._written = self.step
 
     def reason_to_stop(self) -> str | None:
@@ -318,6 +347,16 @@ class _Loop:
         if sums.ndim == 3:
             sums = np.where(np.isfinite(sums), sums, 0.0).sum(axis=0)
         self._history = History.from_sums(sums, self._record_every, self.step)
+
+
+def _elbo_of_first_step(state: LoopState) -> float:
+    """ELBO after one step, averaged over the fits of a batch."""
+    return float(np.mean(np.asarray(state.history, np.float64)[..., 0, 2]))
+
+
+def _are_close(one: float, other: float) -> bool:
+    """Equal but for how processors round; far closer than those of other data."""
+    return bool(np.isclose(one, other, rtol=1e-5, atol=1e-3, equal_nan=True))
 
 
 def _nothing() -> None:

@@ -240,6 +240,7 @@ def _evidence(
         precision=density.precision,
         improper=density.improper,
         cut=density.cut,
+        num_infinite=density.num_infinite,
         change=density.change,
         has_gradient=True,
         dimension=state.target.structure.size,

@@ -86,7 +86,7 @@ def draw(
         >>> "<path" in draw(100, 80, lambda axes: axes.plot([0, 1], [0, 1]))
         True
     """
-    from matplotlib import rc_context
+    from matplotlib import rc_context, rcParamsDefault
     from matplotlib.figure import Figure
 
     rows, columns = grid
@@ -94,7 +94,10 @@ def draw(
     inner_width = (width - left - right - gaps[0] * (columns - 1)) / columns
     inner_height = (height - top - bottom - gaps[1] * (rows - 1)) / rows
     size = (width / _POINTS_PER_INCH, height / _POINTS_PER_INCH)
-    with rc_context({**RC_PARAMS, "svg.hashsalt": "softcvi"}):
+    # Not those of a `matplotlibrc` in the current folder, which may be a stranger's:
+    # its settings run LaTeX. A backend is not used, and would be a module.
+    defaults = {k: v for k, v in rcParamsDefault.items() if k != "backend"}
+    with rc_context({**defaults, **RC_PARAMS, "svg.hashsalt": "softcvi"}):
         figure = Figure(figsize=size)
         axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
         figure.subplots_adjust(

@@ -144,7 +144,7 @@ def _view(folder: Path, facts: dict[str, Any]) -> FitView:
     columns = _read_draws(folder / DRAWS)
     older = [columns.pop(name, None) for name in _OLD_COLUMNS]
     checks: dict[str, Any] = {
-        name: old if facts.get(name) is None else _curve(facts[name])
+        name: old if facts.get(name) is None else _draws_of(_curve(facts[name]))
         for name, old in zip(_CHECKS, older, strict=True)
     }
     # Versions before this one had no words on where draws come from.
@@ -156,6 +156,11 @@ def _view(folder: Path, facts: dict[str, Any]) -> FitView:
     for name, kind in _PLAIN.items():
         if not isinstance(plain[name], kind):
             raise TypeError(f"{name} is {plain[name]!r:.50}")
+        if kind in (int, _NUMBER) and plain[name] is not None:
+            float(plain[name])  # a whole number can be too large to show
+    plain["seconds"] = {k: float(v) for k, v in plain["seconds"].items()}
+    # Half of a pair of characters is valid in JSON, and cannot be written to a page.
+    json.dumps(facts, ensure_ascii=False).encode()
     pair = facts.get("pair")
     return FitView(
         **plain,
@@ -174,6 +179,13 @@ def _curve(values: Any) -> np.ndarray:
     if array.ndim != 1:
         raise ValueError(f"expected a list of numbers; got {values!r:.50}")
     return array
+
+
+def _draws_of(values: np.ndarray) -> np.ndarray:
+    """Logarithms by draw; JSON has no minus infinity, which is written as null."""
+    if not values.size:
+        raise ValueError("no draws")
+    return np.where(np.isnan(values), -np.inf, values)
 
 
 def _read_draws(path: Path) -> dict[str, np.ndarray]:

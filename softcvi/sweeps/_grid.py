@@ -7,7 +7,7 @@ import itertools
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ from softcvi.objectives import (
 _DEFAULT_ALPHA = 0.75
 # More fits than anybody waits for; a slip of the pen must not fill the memory.
 _MAX_COMBINATIONS = 1_000_000
+# Lists in lists of a grid file; a grid has two.
+_MAX_DEPTH = 20
 # What the settings of a grid are made of.
 _KINDS: dict[str, tuple[Any, str]] = {
     "models": (str, "names of models, such as model.py:model"),
@@ -192,9 +194,7 @@ class Grid:
         path = Path(path)
         try:
             text = path.read_text()
-            # A few references to references stand for more than any memory holds.
-            if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text)):
-                raise ValueError("it has references (*), which are not read")
+            _check_events(yaml.parse(text))
             content = yaml.safe_load(text)
         except FileNotFoundError:
             raise FileNotFoundError(f"{path}: no such grid file.") from None
@@ -265,6 +265,21 @@ def _normalised(content: Mapping[str, Any]) -> dict[str, Any]:
             out[name] = [value]
     # A range stays one: a number of seeds is not yet a list of them.
     return {n: tuple(v) if isinstance(v, list) else v for n, v in out.items()}
+
+
+def _check_events(events: Iterable[Any]) -> None:
+    """Refuse what would take far more memory or time than the file is long."""
+    import yaml
+
+    depth = 0
+    for event in events:
+        # A few references to references stand for more than any memory holds.
+        if isinstance(event, yaml.AliasEvent):
+            raise ValueError("it has references (*), which are not read")
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > _MAX_DEPTH:
+            raise ValueError("it is nested too deeply")
 
 
 def _first_line(error: Exception) -> str:

@@ -1,9 +1,11 @@
 """Damaged and hostile files are refused by name, without harm."""
 
+import dataclasses
 import io
 import json
 import os
 import struct
+import tempfile
 import zipfile
 
 import numpy as np
@@ -143,6 +145,59 @@ def test_damaged_results_are_named_or_read(tmp_path, capsys):
     assert all(str(bad) in text and "Fit it again" in text for text in messages)
     assert main(["report", str(bad)]) == 2
     assert "bad: not a fit of this version, or damaged" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("khat", 10**400),
+        ("num_particles", 10**400),
+        ("seconds", {"run": "long"}),
+        ("seconds", {"run": None}),
+        ("message", "\ud800"),
+        ("log_weights", []),
+    ],
+)
+def test_values_that_no_page_can_show_are_refused_by_name(
+    tmp_path, capsys, name, value
+):
+    save_fit(FitView.example(), tmp_path)
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), name: value}))
+    assert main(["report", str(tmp_path)]) == 2
+    assert f"{tmp_path}: not a fit of this version, or" in capsys.readouterr().err
+
+
+def test_weights_of_zero_come_back_from_json():
+    """JSON has no minus infinity; read as NaN it was the heaviest draw of all."""
+    weights = np.log([0.5, 0.5, 1.0])
+    weights[2] = -np.inf
+    view = dataclasses.replace(FitView.example(), log_weights=weights)
+    with tempfile.TemporaryDirectory() as folder:
+        save_fit(view, folder)
+        np.testing.assert_allclose(read_fit(folder).log_weights, weights)
+
+
+def test_pages_do_not_follow_settings_that_run_latex(tmp_path, monkeypatch):
+    """As a `matplotlibrc` in the current folder would make them."""
+
+    def run(*_, **__):
+        raise AssertionError("LaTeX was run")
+
+    matplotlib = pytest.importorskip("matplotlib")
+    monkeypatch.setattr("matplotlib.texmanager.TexManager.make_dvi", run)
+    with matplotlib.rc_context({"text.usetex": True}):
+        write_report(FitView.example(), tmp_path / "page.html")
+
+
+def test_what_no_page_can_be_made_from_is_named(tmp_path, capsys, monkeypatch):
+    def broken(*_):
+        raise ZeroDivisionError("of a chart")
+
+    save_fit(FitView.example(), tmp_path)
+    monkeypatch.setattr("softcvi.report.write_report", broken)
+    assert main(["report", str(tmp_path)]) == 1
+    assert f"softcvi report: {tmp_path}: no page can" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["report.html", ".softcvi.lock"])

@@ -1,8 +1,11 @@
 """Models and data in files: what they are taken for, and what is said if wrong."""
 
+import os
+
 import numpy as np
 import pytest
 
+from softcvi.cli import main
 from softcvi.cli._data import read_data, read_draws
 from softcvi.cli._errors import CommandError
 from softcvi.cli._model_file import load_target, model_error, split_name
@@ -152,6 +155,33 @@ def test_errors_of_the_file_carry_its_line(tmp_path):
     path = write(tmp_path, "import numpyro\ndef model():\n    return gone\n")
     with pytest.raises(CommandError, match=r"model.py:3: NameError.*gone"):
         load_target(path, "model", {})
+
+
+def test_a_model_that_changes_the_folder_does_not_move_the_answer(
+    tmp_path, monkeypatch
+):
+    """When it is read, traced and called."""
+    away = f"os.chdir({os.fspath(tmp_path / 'away')!r})"
+    lines = ["import os", "import jax", "import numpy as np", "like = {'x': 0.0}"]
+    lines += [away, "def call(x):", f"    {away}"]
+    lines += ["    return np.float32(-0.5 * x**2)", "def log_prob(t):", f"    {away}"]
+    lines += ["    out = jax.ShapeDtypeStruct((), np.float32)"]
+    lines += ["    how = {'vmap_method': 'sequential'}"]
+    lines += ["    return jax.pure_callback(call, out, t['x'], **how)"]
+    (tmp_path / "away").mkdir()
+    write(tmp_path, "\n".join(lines))
+    monkeypatch.chdir(tmp_path)
+    words = ("--steps", "50", "--guide", "mean-field", "--quiet", "--out", "out")
+    assert main(["fit", "model.py:log_prob", *words]) == 0
+    assert (tmp_path / "out" / "result.json").is_file()
+    assert not list((tmp_path / "away").iterdir())
+    assert not (tmp_path / "out" / ".softcvi.lock").exists()
+
+
+def test_no_exception_of_a_model_is_a_raw_one(tmp_path, capsys):
+    code = "class Odd(BaseException): pass\nraise Odd('stop')\n"
+    assert main(["fit", f"{write(tmp_path, code)}:model", "--out", "x"]) == 1
+    assert "the model ended the program (Odd('stop'))" in capsys.readouterr().err
 
 
 def test_data_in_three_formats(tmp_path):

@@ -45,6 +45,40 @@ def test_a_checkpoint_of_another_density_is_refused(tmp_path, other, guide):
     assert softcvi.fit(key, same, guide, checkpoint=path, **QUICK).steps == 60
 
 
+def calling_back(function):
+    def log_prob(t):
+        out = jax.ShapeDtypeStruct((), np.float32)
+        return jax.pure_callback(function, out, t["x"], vmap_method="sequential")
+
+    return softcvi.DensityTarget(log_prob, {"x": np.zeros(2, np.float32)})
+
+
+@pytest.mark.parametrize("fit", [softcvi.fit, softcvi.fit_many])
+def test_a_checkpoint_of_another_function_that_is_called_back_is_refused(
+    tmp_path, guide, fit
+):
+    """The program does not show what the function computes, nor what it closes over."""
+    path, key = tmp_path / "fit.ckpt", jax.random.key(0)
+    if fit is softcvi.fit_many:
+        key = jax.random.split(key, 2)
+
+    def around(centre):
+        return calling_back(lambda x: np.float32(-0.5 * np.sum((x - centre) ** 2)))
+
+    fit(key, around(1.0), guide, checkpoint=path, **QUICK)
+    with pytest.raises(ValueError, match=r"checkpoint: .* belongs to another fit"):
+        fit(key, around(1.5), guide, checkpoint=path, **QUICK)
+    fit(key, around(1.0), guide, checkpoint=path, **QUICK)
+
+
+def test_a_fit_of_a_noisy_function_goes_on(tmp_path, guide):
+    path, rng = tmp_path / "fit.ckpt", np.random.default_rng(0)
+    noisy = calling_back(lambda x: np.float32(rng.normal() - 0.5 * np.sum(x**2)))
+    key = jax.random.key(0)
+    softcvi.fit(key, noisy, guide, checkpoint=path, **QUICK)
+    assert softcvi.fit(key, noisy, guide, checkpoint=path, **QUICK).steps == 60
+
+
 @pytest.mark.parametrize("step", [-3, 61, 10.5, "many", True])
 def test_steps_that_make_no_sense_are_refused(quick, tmp_path, step):
     path = tmp_path / "fit.ckpt"

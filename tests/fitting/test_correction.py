@@ -1,5 +1,7 @@
 """Chains correct a guide that is not trusted, if they agree."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 from scipy.special import digamma, polygamma
 
 import softcvi
+from softcvi.diagnostics import Kind, SamplerEvidence, judge
 from softcvi.diagnostics._chain_draws import _agreement
 from softcvi.fitting._correct import corrected
 
@@ -35,6 +38,22 @@ def test_chains_from_a_wrong_guide_are_right_and_say_so(size):
     error = 5.0 / np.sqrt(right.chains.ess)
     assert np.max(np.abs(draws.mean(axis=0) - mean)) / sd < error
     assert np.max(np.abs(np.log(draws.std(axis=0) / sd))) < error
+
+
+def test_chains_do_not_hide_that_the_density_is_infinite_somewhere():
+    """They never enter such a place, which holds all of the mass."""
+
+    def log_prob(x):
+        is_corner = (x[0] > 2.0) & (x[1] > 1.0)
+        return jnp.where(is_corner, jnp.inf, -0.5 * jnp.sum(x**2))
+
+    target = softcvi.DensityTarget(log_prob, jnp.zeros(2))
+    result = softcvi.fit(jax.random.key(0), target, steps=500, progress=False)
+    assert result.verdict.level == "not trusted"
+    assert Kind.INFINITE_DENSITY in {f.kind for f in result.verdict.findings}
+    chains = SamplerEvidence(rhat=1.0, ess=4000.0, divergences=0, num_draws=4000)
+    evidence = dataclasses.replace(result.evidence, weights=None, sampler=chains)
+    assert judge(evidence).level == "not trusted"
 
 
 @pytest.mark.parametrize("kind", ["fresh", "remember", "drift"])

@@ -165,6 +165,8 @@ def test_a_damaged_line_in_the_middle_is_named(tmp_path):
         ("models: [a]\nseeds: []", "no combinations"),
         ("seeds: 3", "names no models"),
         ("models: [a", "is not YAML"),
+        # A reader that went on to the end would take minutes.
+        ("models: " + "[" * 100_000, "nested too deeply"),
         ("- a", "expected keys"),
     ],
 )

@@ -121,6 +121,12 @@ def test_damaged_and_odd_files_are_refused(tmp_path):
     (tmp_path / "half.parquet").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ValueError, match=r"path: .*may be truncated"):
         softcvi.adapters.ParquetRows(tmp_path / "half.parquet")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = pytest.importorskip("pyarrow").table({"z": ["a", "b"]})
+    table = table.set_column(0, "z", table["z"].dictionary_encode())
+    parquet.write_table(table, tmp_path / "words.parquet")
+    with pytest.raises(ValueError, match=r"columns: z in .* must hold numbers"):
+        softcvi.adapters.ParquetRows(tmp_path / "words.parquet")
     with pytest.raises(ValueError, match="columns: z not in"):
         softcvi.adapters.ParquetRows(source.path, {"x": "z"})
     saved_as_npy(tmp_path)
