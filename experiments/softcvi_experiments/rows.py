@@ -8,7 +8,7 @@ megabytes of them::
     python -m softcvi_experiments.rows --rows 100000000 --backend gpu --out results/rows
     python -m softcvi_experiments.rows --rows 15000000 --backend gpu --place files \
         --thousandths 2 --out results/rows
-    python -m softcvi_experiments.rows --rows 100000 4000000 --place files \
+    python -m softcvi_experiments.rows --rows 4000000 --place files \
         --megabytes 60 --out results/rows
 
 Each run is a process of its own, since the peak of memory is that of a process. The
