@@ -48,6 +48,8 @@ _DRAWS = 16_000
 _FEW_ROWS = 10_000
 # Rows that are read from files at a time, for a device with little memory.
 _BLOCK_OF_FILES = 1 << 16
+# Bytes in which they are kept by default.
+_MEMORY = 1 << 30
 # Newton's steps to the mode of the logistic model.
 _NEWTON = 12
 Data = tuple[Float[Array, "n p"], Float[Array, " n"]]
@@ -221,7 +223,7 @@ def _measured(model: str, steps: int, data: Any, host: Data, megabytes: int) -> 
         data=data,
         reference=jnp.asarray(rough, jnp.float32),
         block=None if data is host else _BLOCK_OF_FILES,
-        **({"memory": megabytes * 10**6} if megabytes else {}),
+        memory=megabytes * 10**6 or _MEMORY,
     )
     began, began_cpu = time.perf_counter(), time.process_time()
     result = softcvi.fit(jax.random.key(1), target, steps=steps, progress=False)

@@ -4,11 +4,14 @@ import contextlib
 import dataclasses
 import multiprocessing
 import os
+import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
+
+from softcvi.fitting import AbstractReporter
 
 # A batch that takes its worker down this often is given up.
 _ATTEMPTS = 3
@@ -54,6 +57,34 @@ class AbstractExecutor:
         self, function: Callable[[Any], Any], batches: Sequence[Any]
     ) -> Iterator[Outcome]:
         """One outcome per batch, in the order in which they end."""
+
+    def run_with_progress(
+        self,
+        function: Callable[[Any], Any],
+        batches: Sequence[Sequence[Any]],
+        reporter: AbstractReporter,
+        name: str,
+        done: int = 0,
+    ) -> Generator[Outcome]:
+        """The same, and tells a reporter how much of the batches is done.
+
+        Args:
+            function: Of a batch.
+            batches: The batches.
+            reporter: Who is told.
+            name: What is run.
+            done: How much was done before.
+        """
+        reporter.begin(name, done + sum(map(len, batches)))
+        began, count = time.perf_counter(), done
+        try:
+            for outcome in self.run(function, batches):
+                yield outcome
+                count += len(batches[outcome.index])
+                elapsed = max(time.perf_counter() - began, 1e-9)
+                reporter.update(count, count / elapsed, {})
+        finally:
+            reporter.end()
 
 
 class SerialExecutor(AbstractExecutor):
