@@ -157,7 +157,8 @@ def answer(model: str, data: Data) -> tuple[np.ndarray, np.ndarray]:
         for part in _blocks_of(data):
             with jax.enable_x64(True):
                 slope, curvature = _slope_and_curvature(model, theta, part)
-            gradient, precision = gradient + slope, precision + curvature
+            gradient = gradient + np.asarray(slope)
+            precision = precision + np.asarray(curvature)
         theta = theta + np.linalg.solve(precision, gradient)
     return theta, np.sqrt(np.diag(np.linalg.inv(precision)))
 
