@@ -1,18 +1,22 @@
 r"""Regressions with many rows: error, time and memory of ``softcvi.fit`` at defaults.
 
 A million rows on this machine, a hundred million on a GPU, and rows in files beside a
-GPU that may use a few thousandths of its memory::
+GPU that may use a few thousandths of its memory, or a processor that may keep a few
+megabytes of them::
 
     python -m softcvi_experiments.rows --rows 1000000 --out results/rows
     python -m softcvi_experiments.rows --rows 100000000 --backend gpu --out results/rows
     python -m softcvi_experiments.rows --rows 15000000 --backend gpu --place files \
         --thousandths 2 --out results/rows
+    python -m softcvi_experiments.rows --rows 4000000 --place files \
+        --megabytes 60 --out results/rows
 
 Each run is a process of its own, since the peak of memory is that of a process. The
 answer of the linear model is exact; that of the logistic one is Laplace's in double
 precision, which at so many rows is as good.
 """
 
+import contextlib
 import dataclasses
 import functools
 import math
@@ -44,6 +48,8 @@ _DRAWS = 16_000
 _FEW_ROWS = 10_000
 # Rows that are read from files at a time, for a device with little memory.
 _BLOCK_OF_FILES = 1 << 16
+# Bytes in which they are kept by default.
+_MEMORY = 1 << 30
 # Newton's steps to the mode of the logistic model.
 _NEWTON = 12
 Data = tuple[Float[Array, "n p"], Float[Array, " n"]]
@@ -108,16 +114,18 @@ def write_data(model: str, num_rows: int, folder: str) -> tuple[str, str]:
     """
     paths = f"{folder}/x.npy", f"{folder}/y.npy"
     shapes = (num_rows, NUM_PARAMETERS), (num_rows,)
-    files = [
-        np.lib.format.open_memmap(path, "w+", np.float32, shape)
-        for path, shape in zip(paths, shapes, strict=True)
-    ]
     block = _block(num_rows)
     make = jax.jit(functools.partial(_some_rows, model), static_argnums=1)
-    for i in range(num_rows // block):
-        part = make(jax.random.fold_in(jax.random.key(0), i), block)
-        for file, leaf in zip(files, part, strict=True):
-            file[i * block : (i + 1) * block] = leaf
+    # Written and not mapped: pages of a mapped file count as memory of the process.
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(open(path, "wb")) for path in paths]
+        for file, shape in zip(files, shapes, strict=True):
+            header = {"descr": "<f4", "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(file, header)
+        for i in range(num_rows // block):
+            part = make(jax.random.fold_in(jax.random.key(0), i), block)
+            for file, leaf in zip(files, part, strict=True):
+                np.asarray(leaf).tofile(file)
     return paths
 
 
@@ -149,7 +157,8 @@ def answer(model: str, data: Data) -> tuple[np.ndarray, np.ndarray]:
         for part in _blocks_of(data):
             with jax.enable_x64(True):
                 slope, curvature = _slope_and_curvature(model, theta, part)
-            gradient, precision = gradient + slope, precision + curvature
+            gradient = gradient + np.asarray(slope)
+            precision = precision + np.asarray(curvature)
         theta = theta + np.linalg.solve(precision, gradient)
     return theta, np.sqrt(np.diag(np.linalg.inv(precision)))
 
@@ -177,6 +186,7 @@ def measure(
     backend: str = "cpu",
     place: str = "memory",
     thousandths: int = 0,
+    megabytes: int = 0,
 ) -> Record:
     """One fit beside the answer, on the backend that the process has.
 
@@ -198,11 +208,12 @@ def measure(
             "backend": jax.default_backend(),
             "place": place,
             "thousandths": thousandths,
-            **_measured(model, steps, data, host),
+            "megabytes": megabytes,
+            **_measured(model, steps, data, host, megabytes),
         }
 
 
-def _measured(model: str, steps: int, data: Any, host: Data) -> Record:
+def _measured(model: str, steps: int, data: Any, host: Data, megabytes: int) -> Record:
     # As a user would: from some of the rows, not from the answer.
     rough, _ = answer(model, (host[0][:_FEW_ROWS], host[1][:_FEW_ROWS]))
     before = _peak_bytes()
@@ -213,6 +224,7 @@ def _measured(model: str, steps: int, data: Any, host: Data) -> Record:
         data=data,
         reference=jnp.asarray(rough, jnp.float32),
         block=None if data is host else _BLOCK_OF_FILES,
+        memory=megabytes * 10**6 or _MEMORY,
     )
     began, began_cpu = time.perf_counter(), time.process_time()
     result = softcvi.fit(jax.random.key(1), target, steps=steps, progress=False)
@@ -225,7 +237,7 @@ def _measured(model: str, steps: int, data: Any, host: Data) -> Record:
     ratios = found_sd / sd
     return {
         "data_bytes": int(host[0].nbytes + host[1].nbytes),
-        "memory_bytes": _memory_limit(),
+        "memory_bytes": megabytes * 10**6 or _memory_limit(),
         "peak_bytes": peak,
         "peak_bytes_before": before,
         "seconds": seconds,
@@ -271,7 +283,7 @@ def _peak_bytes() -> int:
 def table(records: list[Record]) -> str:
     """Error, memory and time of each run."""
     header = ["model", "rows", "device", "rows in", "worst mean, sd", "sds, times"]
-    header += ["verdict", "data, GB", "device may use, GB", "before, GB", "peak, GB"]
+    header += ["verdict", "data, GB", "may use, GB", "before, GB", "peak, GB"]
     header += ["wall, s", "CPU, s"]
     rows = [
         [
@@ -305,6 +317,7 @@ class Study(AbstractStudy):
         backend: What JAX computes on.
         place: Where the rows are, in memory or in files.
         thousandths: Of a device's memory that may be used; as many as JAX takes if 0.
+        megabytes: Of rows of files that may be kept; as many as by default if 0.
 
     Example:
         >>> len(Study(["linear", "logistic"], [1000]).tasks())
@@ -313,7 +326,9 @@ class Study(AbstractStudy):
 
     name = "rows"
     worker = "softcvi_experiments.rows:measure"
-    identity = ("model", "rows", "steps", "backend", "place", "thousandths")
+    identity = (
+        "model", "rows", "steps", "backend", "place", "thousandths", "megabytes",
+    )  # fmt: skip
     fresh = True
     timeout = 7200.0
     timed = True
@@ -324,11 +339,12 @@ class Study(AbstractStudy):
     backend: str = choices(PLATFORMS, "cpu")
     place: str = choices(_PLACES, "memory")
     thousandths: int = 0
+    megabytes: int = 0
 
     def tasks(self) -> list[Task]:
         """Each model with each number of rows."""
         fixed = {"steps": self.steps, "backend": self.backend, "place": self.place}
-        fixed["thousandths"] = self.thousandths
+        fixed |= {"thousandths": self.thousandths, "megabytes": self.megabytes}
         return [
             {"model": model, "rows": rows, **fixed}
             for model in self.models

@@ -2,13 +2,14 @@ r"""Rows per second beside NumPyro's SVI and PyMC's mini-batch ADVI.
 
 One logistic regression with 20 coefficients, full-rank normals::
 
-    python -m softcvi_experiments.throughput --out results/throughput
+    taskset -c 1 python -m softcvi_experiments.throughput --out results/throughput
     python -m softcvi_experiments.throughput --backend gpu --rows 10000000 \
         --ways softcvi "NumPyro SVI" --out results/throughput
 
 What a step costs is the difference between a long and a short run over the steps in
 between, so that compilation does not count: in CPU time, which leaves out other work on
-the machine, and on accelerators in wall time.
+the machine, and on accelerators in wall time. On one core, since threads that wait for
+one another while others use the cores count as CPU time, too.
 """
 
 import dataclasses
@@ -135,7 +136,6 @@ def measure(way: str, rows: int, batch: int | None, backend: str = "cpu") -> Rec
         True
     """
     run, particles = MAKERS[way](rows, batch)
-    run(_SHORT)  # imports and caches
     clock = time.process_time if backend == "cpu" else time.perf_counter
     short, steps = _seconds(run, _SHORT, clock), _LONG
     while (more := _seconds(run, steps, clock) - short) < 0.5 * short and steps < _MOST:
@@ -154,6 +154,7 @@ def measure(way: str, rows: int, batch: int | None, backend: str = "cpu") -> Rec
 
 
 def _seconds(run: Run, steps: int, clock: Callable[[], float]) -> float:
+    run(steps)  # imports, and programs, which may differ with the number of steps
     began = clock()
     run(steps)
     return clock() - began

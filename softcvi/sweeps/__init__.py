@@ -1,6 +1,7 @@
 """Sweeps: a grid of fits over models, guides, objectives and seeds, on many workers."""
 
-from softcvi.sweeps._calibrate import Calibration, CalibrationRow, calibrate
+from softcvi.sweeps._calibrate import calibrate
+from softcvi.sweeps._calibration import Calibration, CalibrationRow
 from softcvi.sweeps._dask import DaskExecutor
 from softcvi.sweeps._executors import (
     AbstractExecutor,

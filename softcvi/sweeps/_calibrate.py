@@ -1,128 +1,31 @@
 """Simulation-based calibration: are posteriors right on average over data sets?"""
 
-import dataclasses
+import contextlib
+import functools
+import tempfile
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Int, PRNGKeyArray, PyTree
+from jaxtyping import PRNGKeyArray, PyTree
 
-from softcvi.fitting import fit_many
+from softcvi.fitting import as_reporter, fit_many
+from softcvi.fitting._loop import taken
 from softcvi.guides import AbstractGuide, full_rank, mean_field
 from softcvi.objectives import AbstractObjective
+from softcvi.posterior import _storage
+from softcvi.sweeps._calibration import Calibration
+from softcvi.sweeps._executors import AbstractExecutor
 from softcvi.sweeps._sweep import raise_if_interrupted
 from softcvi.targets import AbstractTarget, DensityTarget
 
 _FULL_RANK_DIM = 100
-# Ranks of a right posterior are uniform: their variance is 1 / 12, and that of their
-# squared distance from the middle 1 / 180.
-_VARIANCE = 1 / 12
-_VARIANCE_OF_SQUARES = 1 / 180
-# Standard errors beyond which a statistic counts, beside the largest of so many.
-_ERRORS = 2.0
-_LEVELS = (0.5, 0.9)
-
-
-@dataclasses.dataclass(frozen=True)
-class CalibrationRow:
-    """How one scalar's posteriors lie about the values that made the data.
-
-    Attributes:
-        name: The scalar.
-        bias: Mean rank minus a half, in standard deviations of a uniform rank: above
-            zero if posteriors lie too low.
-        spread: Spread of the ranks beside that of uniform ones: above one where
-            posteriors are too narrow, below where they are too wide.
-        coverage: Share of the data sets whose central intervals of 50 % and 90 % hold
-            the value.
-        finding: ``"calibrated"``, ``"too narrow"``, ``"too wide"`` or ``"biased"``.
-
-    Example:
-        >>> from softcvi.sweeps import CalibrationRow
-        >>> CalibrationRow("mu", 0.0, 1.0, (0.5, 0.9), "calibrated").name
-        'mu'
-    """
-
-    name: str
-    bias: float
-    spread: float
-    coverage: tuple[float, float]
-    finding: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Calibration:
-    """Ranks of the values that made the data among the draws of their posteriors.
-
-    Attributes:
-        ranks: For each scalar, one rank per data set, from 0 to ``num_draws``.
-        num_draws: Draws of each posterior.
-        num_failed: Data sets whose fit failed; they have no ranks.
-
-    Example:
-        >>> import numpy as np
-        >>> from softcvi.sweeps import Calibration
-        >>> even = Calibration({"mu": np.arange(100)}, num_draws=99, num_failed=0)
-        >>> even.calibrated
-        True
-    """
-
-    ranks: dict[str, Int[np.ndarray, " datasets"]]
-    num_draws: int
-    num_failed: int
-
-    @property
-    def num_datasets(self) -> int:
-        """Data sets with ranks."""
-        return len(next(iter(self.ranks.values())))
-
-    @property
-    def errors(self) -> tuple[float, float]:
-        """Standard errors of ``bias`` and ``spread`` of a calibrated posterior."""
-        n = self.num_datasets
-        return 1 / np.sqrt(n), np.sqrt(_VARIANCE_OF_SQUARES / n) / _VARIANCE
-
-    @property
-    def rows(self) -> tuple[CalibrationRow, ...]:
-        """One row per scalar."""
-        return tuple(self._row(name, ranks) for name, ranks in self.ranks.items())
-
-    @property
-    def calibrated(self) -> bool:
-        """Whether no scalar's ranks differ from uniform ones beyond their errors."""
-        return not self.num_failed and all(r.finding == "calibrated" for r in self.rows)
-
-    def summary(self) -> str:
-        """The rows as text, with the verdict above them."""
-        words = "calibrated" if self.calibrated else "not calibrated"
-        lines = [f"{words}: {self.num_datasets} data sets, {self.num_failed} failed"]
-        width = max(len(name) for name in self.ranks)
-        lines.append(f"{'':<{width}}    bias  spread   50 %   90 %")
-        lines += [
-            f"{row.name:<{width}} {row.bias:>7.2f} {row.spread:>7.2f} "
-            f"{row.coverage[0]:>6.2f} {row.coverage[1]:>6.2f}  {row.finding}"
-            for row in self.rows
-        ]
-        return "\n".join(lines)
-
-    def _row(self, name: str, ranks: Int[np.ndarray, " datasets"]) -> CalibrationRow:
-        places = (np.asarray(ranks) + 0.5) / (self.num_draws + 1)
-        bias = float(np.mean(places) - 0.5) / np.sqrt(_VARIANCE)
-        spread = float(np.mean((places - 0.5) ** 2) / _VARIANCE)
-        coverage = tuple(
-            float(np.mean(np.abs(places - 0.5) <= level / 2)) for level in _LEVELS
-        )
-        bias_error, spread_error = self.errors
-        errors = _ERRORS + np.sqrt(2 * np.log(2 * len(self.ranks)))
-        finding = "calibrated"
-        if abs(bias) > errors * bias_error:
-            finding = "biased"
-        elif abs(spread - 1) > errors * spread_error:
-            finding = "too narrow" if spread > 1 else "too wide"
-        return CalibrationRow(name, bias, spread, (coverage[0], coverage[1]), finding)
+# Data sets that a worker takes at a time.
+_BATCH = 16
 
 
 def calibrate(
@@ -136,6 +39,7 @@ def calibrate(
     objective: AbstractObjective | None = None,
     steps: int = 5_000,
     progress: bool = True,
+    executor: AbstractExecutor | None = None,
 ) -> Calibration:
     """Fit many simulated data sets, and rank the values that made them.
 
@@ -155,6 +59,9 @@ def calibrate(
         objective: ``SoftCVI()`` by default.
         steps: Optimisation steps of each fit; all run in one program.
         progress: Show a bar on a terminal.
+        executor: Where batches of the data sets are fitted, as for ``sweep``; by
+            default all of them in this process. Other processes import the functions
+            of ``target``, which must be those of a module.
 
     Example:
         >>> import jax, jax.numpy as jnp, softcvi
@@ -187,10 +94,93 @@ def calibrate(
     if guide is None:
         make = full_rank if target.structure.size <= _FULL_RANK_DIM else mean_field
         guide = make(target)
+    keys = jax.random.split(fit_key, num_datasets)
+    draw_keys = [jax.random.fold_in(draw_key, i) for i in range(num_datasets)]
+    ranks_of = functools.partial(
+        _ranks, target, _Portable(guide), objective, steps, num_draws, progress=False
+    )
+    named = jax.vmap(target.describe)(truths)
+    datasets = [
+        _DataSet(keys[i], draw_keys[i], taken(named, i), taken(observed, i))
+        for i in range(num_datasets)
+    ]
+    if executor is None:
+        found = ranks_of(datasets, progress=progress)
+    else:
+        found = _in_batches(executor, ranks_of, datasets, progress)
+    if not found:
+        raise ValueError("simulate: every fit failed; check target on simulated data.")
+    stacked = {name: np.array([one[name] for one in found]) for name in found[0]}
+    return Calibration(stacked, num_draws, num_datasets - len(found))
+
+
+class _DataSet(NamedTuple):
+    """A data set, the values that made it, and the keys of its fit and its draws."""
+
+    key: PRNGKeyArray
+    draw_key: PRNGKeyArray
+    truth: dict[str, Any]
+    observed: Any
+
+
+class _Portable:
+    """A guide that goes to other processes as it goes to files.
+
+    Pickle has no way for the functions of JAX that are part of a guide.
+    """
+
+    def __init__(self, guide: AbstractGuide):
+        self.guide = guide
+
+    def __getstate__(self) -> bytes:
+        with tempfile.TemporaryDirectory() as folder:
+            _storage.write(path := Path(folder) / "guide", {"guide": self.guide}, {})
+            return path.read_bytes()
+
+    def __setstate__(self, content: bytes) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            (path := Path(folder) / "guide").write_bytes(content)
+            self.guide = _storage.read(path)[0]["guide"]
+
+
+def _in_batches(
+    executor: AbstractExecutor,
+    ranks_of: Callable[[list[_DataSet]], list[dict[str, int]]],
+    datasets: list[_DataSet],
+    progress: bool,
+) -> list[dict[str, int]]:
+    batches = [
+        datasets[start : start + _BATCH] for start in range(0, len(datasets), _BATCH)
+    ]
+    found: dict[int, list[dict[str, int]]] = {}
+    outcomes = executor.run_with_progress(
+        ranks_of, batches, as_reporter(progress), "data sets"
+    )
+    with contextlib.closing(outcomes):
+        for outcome in outcomes:
+            if outcome.error is not None:
+                raise RuntimeError(f"executor: a batch failed: {outcome.error}")
+            found[outcome.index] = outcome.value
+    return [one for index in sorted(found) for one in found[index]]
+
+
+def _ranks(
+    target: DensityTarget,
+    portable: _Portable,
+    objective: AbstractObjective | None,
+    steps: int,
+    num_draws: int,
+    datasets: list[_DataSet],
+    progress: bool,
+) -> list[dict[str, int]]:
+    """The rank of each scalar, for each data set whose fit has not failed."""
+    observed = jax.tree_util.tree_map(
+        lambda *leaves: jnp.stack(leaves), *(one.observed for one in datasets)
+    )
     results = fit_many(
-        jax.random.split(fit_key, num_datasets),
-        _stacked(target, observed, num_datasets),
-        guide,
+        jnp.stack([one.key for one in datasets]),
+        _stacked(target, observed, len(datasets)),
+        portable.guide,
         objective=objective,
         steps=steps,
         batched_target=True,
@@ -198,20 +188,18 @@ def calibrate(
         description="data sets",
     )
     raise_if_interrupted(results)
-    named = jax.vmap(target.describe)(truths)
-    usable = [i for i, result in enumerate(results) if result.status != "failed"]
-    if not usable:
-        raise ValueError("simulate: every fit failed; check target on simulated data.")
-    ranks: dict[str, list[int]] = {}
-    for i in usable:
-        draws = results[i].sample(jax.random.fold_in(draw_key, i), num_draws)
-        for name, truth in named.items():
-            below = np.sum(np.asarray(draws[name]) < np.asarray(truth[i]), axis=0)
+    found = []
+    for one, result in zip(datasets, results, strict=True):
+        if result.status == "failed":
+            continue
+        draws, ranks = result.sample(one.draw_key, num_draws), {}
+        for name, truth in one.truth.items():
+            below = np.sum(np.asarray(draws[name]) < np.asarray(truth), axis=0)
             for index in np.ndindex(below.shape):
                 label = name + (f"[{','.join(map(str, index))}]" if index else "")
-                ranks.setdefault(label, []).append(int(below[index]))
-    stacked = {name: np.asarray(values) for name, values in ranks.items()}
-    return Calibration(stacked, num_draws, len(results) - len(usable))
+                ranks[label] = int(below[index])
+        found.append(ranks)
+    return found
 
 
 def _stacked(target: AbstractTarget, observed: Any, n: int) -> AbstractTarget:

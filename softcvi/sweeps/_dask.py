@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from softcvi.sweeps._devices import accelerators
 from softcvi.sweeps._executors import (
     THREAD_LIMITS,
     AbstractExecutor,
@@ -23,7 +24,8 @@ class DaskExecutor(AbstractExecutor):
     Args:
         scheduler: Address such as ``tcp://host:8786``; without it a cluster of local
             processes is started, and stopped at the end.
-        workers: Processes of a local cluster, one per core by default.
+        workers: Processes of a local cluster; by default one for each GPU that JAX
+            would use, which that process alone sees, or else for each core.
 
     Example:
         >>> from softcvi.sweeps import DaskExecutor
@@ -37,7 +39,8 @@ class DaskExecutor(AbstractExecutor):
                 "workers: a scheduler that is given has its own workers. Leave it out."
             )
         self.scheduler = scheduler
-        self.workers = workers or os.cpu_count() or 1
+        self.devices = accelerators() if scheduler is None else []
+        self.workers = workers or len(self.devices) or os.cpu_count() or 1
 
     def run(
         self, function: Callable[[Any], Any], batches: Sequence[Any]
@@ -93,4 +96,8 @@ class DaskExecutor(AbstractExecutor):
             ) as cluster,
             Client(cluster) as client,
         ):
+            if self.devices:
+                from softcvi.sweeps._dask_devices import OwnDevice
+
+                client.register_plugin(OwnDevice(self.devices))
             yield client

@@ -4,11 +4,15 @@ import contextlib
 import dataclasses
 import multiprocessing
 import os
+import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
+
+from softcvi.fitting import AbstractReporter
+from softcvi.sweeps._devices import accelerators, use_next
 
 # A batch that takes its worker down this often is given up.
 _ATTEMPTS = 3
@@ -55,6 +59,34 @@ class AbstractExecutor:
     ) -> Iterator[Outcome]:
         """One outcome per batch, in the order in which they end."""
 
+    def run_with_progress(
+        self,
+        function: Callable[[Any], Any],
+        batches: Sequence[Sequence[Any]],
+        reporter: AbstractReporter,
+        name: str,
+        done: int = 0,
+    ) -> Generator[Outcome]:
+        """The same, and tells a reporter how much of the batches is done.
+
+        Args:
+            function: Of a batch.
+            batches: The batches.
+            reporter: Who is told.
+            name: What is run.
+            done: How much was done before.
+        """
+        reporter.begin(name, done + sum(map(len, batches)))
+        began, count = time.perf_counter(), done
+        try:
+            for outcome in self.run(function, batches):
+                yield outcome
+                count += len(batches[outcome.index])
+                elapsed = max(time.perf_counter() - began, 1e-9)
+                reporter.update(count, count / elapsed, {})
+        finally:
+            reporter.end()
+
 
 class SerialExecutor(AbstractExecutor):
     """One batch after the other, in this process.
@@ -80,7 +112,8 @@ class ProcessExecutor(AbstractExecutor):
     that had not ended are then run again in a new one.
 
     Args:
-        workers: Number of processes, the number of cores by default.
+        workers: Number of processes; by default one for each GPU that JAX would use,
+            which that process alone sees, or else for each core.
 
     Example:
         >>> from softcvi.sweeps import ProcessExecutor
@@ -89,7 +122,8 @@ class ProcessExecutor(AbstractExecutor):
     """
 
     def __init__(self, workers: int | None = None):
-        self.workers = workers or os.cpu_count() or 1
+        self.devices = accelerators()
+        self.workers = workers or len(self.devices) or os.cpu_count() or 1
         if self.workers < 1:
             raise ValueError(f"workers: must be at least 1; got {workers}.")
 
@@ -114,7 +148,14 @@ class ProcessExecutor(AbstractExecutor):
     def _run_once(self, function, batches, chosen) -> Iterator[Outcome]:
         context = multiprocessing.get_context("spawn")
         workers = min(self.workers, len(chosen))
-        with _environment(THREAD_LIMITS), ProcessPoolExecutor(workers, context) as pool:
+        own: dict[str, Any] = {}
+        if self.devices:
+            devices = context.SimpleQueue()
+            for i in range(workers):
+                devices.put(self.devices[i % len(self.devices)])
+            own = {"initializer": use_next, "initargs": (devices,)}
+        pool = ProcessPoolExecutor(workers, context, **own)
+        with _environment(THREAD_LIMITS), pool:
             futures = {pool.submit(function, batches[i]): i for i in chosen}
             for future in as_completed(futures):
                 try:

@@ -223,9 +223,10 @@ class Grid:
         try:
             return cls(**_normalised(content))
         except (TypeError, ValueError, OverflowError) as error:
-            words = str(error).rstrip(".")
+            words = str(error)
+            words += "" if words.endswith((".", "?")) else "."
             raise ValueError(
-                f"{path}: {words}. `softcvi sweep --help` shows a grid."
+                f"{path}: {words} `softcvi sweep --help` shows a grid."
             ) from error
 
     def configurations(self) -> list[Configuration]:

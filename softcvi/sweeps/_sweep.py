@@ -1,9 +1,9 @@
 """``sweep``: run what is missing of a grid, and keep one record per fit."""
 
+import contextlib
 import dataclasses
 import functools
 import os
-import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -132,21 +132,20 @@ def sweep(
     done = store.identifiers()
     missing = [c for c in configurations if c.identifier not in done]
     batches = _batches(missing)
-    reporter = as_reporter(progress)
-    reporter.begin("sweep", len(configurations))
-    began, count = time.perf_counter(), len(configurations) - len(missing)
-    try:
-        for outcome in executor.run(functools.partial(run_batch, load), batches):
-            batch = batches[outcome.index]
+    outcomes = executor.run_with_progress(
+        functools.partial(run_batch, load),
+        batches,
+        as_reporter(progress),
+        "sweep",
+        done=len(configurations) - len(missing),
+    )
+    with contextlib.closing(outcomes):
+        for outcome in outcomes:
             if outcome.error is None:
                 store.add(outcome.value)
             else:
+                batch = batches[outcome.index]
                 store.add(_failed(c, outcome.error) for c in batch)
-            count += len(batch)
-            elapsed = max(time.perf_counter() - began, 1e-9)
-            reporter.update(count, count / elapsed, {})
-    finally:
-        reporter.end()
     return SweepResult(_records_of(store, configurations))
 
 

@@ -10,15 +10,14 @@ import numpyro
 import numpyro.distributions as dist
 import pytest
 
-from softcvi.adapters import from_numpyro
-from softcvi.adapters.numpyro import _rows
+from softcvi.adapters import _row_blocks, from_numpyro
 
 _NUM_ROWS = 5_003
 
 
 @pytest.fixture(autouse=True)
 def _few_are_many(monkeypatch):
-    monkeypatch.setattr(_rows, "MANY_ROWS", 1_000)
+    monkeypatch.setattr(_row_blocks, "MANY_ROWS", 1_000)
 
 
 @pytest.fixture(scope="module")
@@ -103,13 +102,21 @@ def with_members(x, y, group):
         numpyro.sample("y", dist.Normal(z, 1), obs=y)
 
 
+def centred_predictor(x, y, group):
+    # What other rows add is a ten-thousandth of a term.
+    b = numpyro.sample("b", dist.Normal(0, 1).expand([2]).to_event(1))
+    predictor = x @ b
+    numpyro.sample("y", dist.Normal(predictor - predictor.mean(), 1), obs=1e4 + y)
+
+
 def scaled_by_number(x, y, group):
     b = numpyro.sample("b", dist.Normal(0, len(y)))
     numpyro.sample("y", dist.Normal(b, 1), obs=y)
 
 
 @pytest.mark.parametrize(
-    "model", [centred, autoregressive, with_members, scaled_by_number]
+    "model",
+    [centred, centred_predictor, autoregressive, with_members, scaled_by_number],
 )
 def test_a_model_whose_rows_are_not_one_by_one_is_left_as_it_is(model, data):
     assert from_numpyro(model, **data).rows is None

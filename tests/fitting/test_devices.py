@@ -42,6 +42,13 @@ for runs in (8, 5):
         for r in results
     ]
     found[f"status-{runs}"] = [r.status for r in results]
+alone = [
+    softcvi.fit(key, density, guide, steps=100, start=None, progress=False)
+    for key in jax.random.split(jax.random.key(0), 8)[:2]
+]
+found["alone"] = [
+    np.asarray(r.posterior.guide.sample(jax.random.key(1))).tolist() for r in alone
+]
 points = jnp.asarray(rng.normal(size=(4, 3)), jnp.float32)
 target = rows(devices=jax.local_devices())
 found["log_density"] = jax.vmap(target.log_density)(points).tolist()
@@ -83,6 +90,13 @@ def test_runs_are_the_same_on_one_device_and_on_eight(found):
         np.testing.assert_allclose(
             eight[f"runs-{runs}"], one[f"runs-{runs}"], rtol=1e-5, atol=1e-5
         )
+
+
+@pytest.mark.slow
+def test_a_run_of_its_own_is_bit_identical_however_many_devices_there_are(found):
+    one, eight = found
+    assert eight["alone"] == one["alone"]
+    np.testing.assert_allclose(eight["alone"], eight["runs-8"][:2], 1e-5, 1e-5)
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """Simulation-based calibration: right posteriors pass, narrow ones do not."""
 
+import pickle
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +9,7 @@ import pytest
 
 import softcvi
 from softcvi import guides
-from softcvi.sweeps import Calibration
+from softcvi.sweeps import Calibration, Outcome, SerialExecutor
 
 
 def simulate(key):
@@ -37,6 +39,35 @@ def test_a_right_guide_is_calibrated(target):
     assert check.num_datasets == 60
     assert all(np.all((r >= 0) & (r <= check.num_draws)) for r in check.ranks.values())
     assert check.summary().startswith("calibrated: 60 data sets, 0 failed")
+
+
+class Elsewhere(SerialExecutor):
+    """What a worker does, in this process: it gets its task as bytes."""
+
+    def run(self, function, batches):
+        sent = pickle.dumps(function)
+        return super().run(pickle.loads(sent), pickle.loads(pickle.dumps(batches)))
+
+
+def test_batches_in_other_processes_give_the_same_ranks(target):
+    settings = {"num_datasets": 20, "num_draws": 50, "steps": 100, "progress": False}
+    key = jax.random.key(0)
+    here = softcvi.calibrate(key, simulate, target, **settings)
+    there = softcvi.calibrate(key, simulate, target, **settings, executor=Elsewhere())
+    for name, ranks in here.ranks.items():
+        # Sixteen and four fits at once, rounded otherwise than twenty.
+        np.testing.assert_allclose(there.ranks[name], ranks, atol=2)
+
+
+def test_a_batch_that_fails_is_told(target):
+    class Broken(SerialExecutor):
+        def run(self, function, batches):
+            yield Outcome(0, error="its worker died 3 times")
+
+    with pytest.raises(RuntimeError, match="its worker died 3 times"):
+        softcvi.calibrate(
+            jax.random.key(0), simulate, target, executor=Broken(), progress=False
+        )
 
 
 def test_posteriors_that_are_too_narrow_are_noticed():

@@ -12,8 +12,8 @@ from jaxtyping import Array, PRNGKeyArray, Scalar
 
 from softcvi._compile import traced_once
 from softcvi.adapters._extras import require
-from softcvi.adapters._model_target import AbstractModelTarget
 from softcvi.adapters._recentre import space_by_data, standardised_sites
+from softcvi.adapters._row_blocks import AbstractRowsTarget, RowBlocks
 from softcvi.adapters.numpyro._call import ModelCall, substitute
 from softcvi.adapters.numpyro._decentre import standard_log_prob
 from softcvi.adapters.numpyro._enumerate import (
@@ -28,7 +28,7 @@ from softcvi.adapters.numpyro._handlers import (
     whole_plates,
 )
 from softcvi.adapters.numpyro._params import constrained
-from softcvi.adapters.numpyro._rows import RowBlocks, log_prob_of, site_terms
+from softcvi.adapters.numpyro._rows import log_prob_of, site_terms, with_rows
 from softcvi.adapters.numpyro._sites import dims_of, latent_sites
 from softcvi.adapters.numpyro._space import (
     DynamicSpace,
@@ -38,10 +38,9 @@ from softcvi.adapters.numpyro._space import (
 )
 from softcvi.targets import AbstractSpace, FunnelSpace, SpaceOfModel, Structure
 from softcvi.targets._funnel import through_funnel
-from softcvi.targets._rows import num_thinned, particles_at_once
 
 
-class NumPyroTarget(AbstractModelTarget):
+class NumPyroTarget(AbstractRowsTarget):
     """The posterior of a NumPyro model; made by ``from_numpyro``.
 
     Attributes:
@@ -173,21 +172,8 @@ class NumPyroTarget(AbstractModelTarget):
             rows: For each array among the arguments these rows, or None.
         """
         assert self.rows is not None  # or there would be none to take
-        call = self.rows.call_of(self.call, rows)
+        call = with_rows(self.call, self.rows.whole, rows)
         return dataclasses.replace(self, call=call, rows=None)
-
-    @property
-    def particles_at_once(self) -> int | None:
-        return None if self.rows is None else particles_at_once(self.rows.data)
-
-    def thinned(self) -> "tuple[NumPyroTarget, float] | None":
-        if self.rows is None:
-            return None
-        count = num_thinned(self.rows.data, self.structure.size)
-        if count is None:
-            return None
-        rows = self.rows.thinned(count)
-        return dataclasses.replace(self, rows=rows), self.rows.whole / count
 
     def draw_data(self, key: PRNGKeyArray) -> Any:
         return key if self.subsampled else None

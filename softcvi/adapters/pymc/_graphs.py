@@ -9,6 +9,7 @@ from softcvi.adapters._extras import require
 from softcvi.adapters.pymc._data import Reading
 from softcvi.adapters.pymc._decentre import standardisings
 from softcvi.adapters.pymc._ranges import depends_on_variables, discrete_ranges
+from softcvi.adapters.pymc._rows import RowTerms
 from softcvi.adapters.pymc._standardising import AbstractStandardising
 
 
@@ -19,7 +20,8 @@ class PyMCGraphs:
         model: The model.
         names: Names of the free random variables.
         log_density: Unconstrained values to the log density, Jacobian included, in
-            parts: that of each variable of ``standardisings``, and of all the rest.
+            parts: that of each variable of ``standardisings``, and of all the rest but
+            ``row_terms``.
         to_model: Unconstrained values to the model's, and the log Jacobian.
         from_model: The model's values to unconstrained ones.
         derived: Unconstrained values to the deterministics.
@@ -34,6 +36,8 @@ class PyMCGraphs:
         dims: Names of dimensions by variable.
         coords: Coordinates by dimension.
         reading: Data containers and dimensions as they are now.
+        row_terms: Log densities that are evaluated in blocks of rows; None where none
+            are.
     """
 
     def __init__(self, **parts: Any):
@@ -53,10 +57,19 @@ class PyMCGraphs:
         self.dims: dict[str, tuple] = parts["dims"]
         self.coords: dict[str, np.ndarray] = parts["coords"]
         self.reading: Reading = parts["reading"]
+        self.row_terms: RowTerms | None = parts["row_terms"]
 
 
-def make_graphs(model: Any, jaxify: Callable) -> PyMCGraphs:
-    """Translate what is needed of a model; ``jaxify`` is PyMC's translator."""
+def make_graphs(
+    model: Any, jaxify: Callable, row_terms: RowTerms | None = None
+) -> PyMCGraphs:
+    """Translate what is needed of a model.
+
+    Args:
+        model: The PyMC model.
+        jaxify: PyMC's translator of graphs.
+        row_terms: What is evaluated in blocks of rows.
+    """
     values = [model.rvs_to_values[rv] for rv in model.free_RVs]
     observed = {
         rv.name: np.asarray(model.rvs_to_values[rv].eval()) for rv in model.observed_RVs
@@ -65,7 +78,8 @@ def make_graphs(model: Any, jaxify: Callable) -> PyMCGraphs:
     moving, fixed = _split_deterministics(model)
     deterministics = model.replace_rvs_by_values(moving)
     standards = standardisings(model, values, jaxify)
-    parts = _log_density_parts(model, [each.name for each in standards])
+    in_blocks = () if row_terms is None else row_terms.names
+    parts = _log_density_parts(model, [each.name for each in standards], in_blocks)
     return PyMCGraphs(
         model=model,
         names=tuple(rv.name for rv in model.free_RVs),
@@ -87,14 +101,18 @@ def make_graphs(model: Any, jaxify: Callable) -> PyMCGraphs:
         dims=dict(model.named_vars_to_dims),
         coords={k: np.asarray(v) for k, v in model.coords.items() if v is not None},
         reading=Reading.of(model),
+        row_terms=row_terms,
     )
 
 
-def _log_density_parts(model: Any, names: list[str]) -> list:
+def _log_density_parts(
+    model: Any, names: list[str], in_blocks: tuple[str, ...]
+) -> list:
     """The log density of each of some variables, and that of all the rest."""
     pytensor = require("pytensor.tensor", "pymc")
     # In PyMC's order of the terms.
     terms = [*model.free_RVs, *model.observed_RVs, *model.potentials]
+    terms = [variable for variable in terms if variable.name not in in_blocks]
     apart: dict[str, Any] = {}
     rest = []
     for variable, values in zip(terms, model.logp(terms, sum=False), strict=True):

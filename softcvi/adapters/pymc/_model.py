@@ -13,6 +13,7 @@ import numpy as np
 from softcvi.adapters._extras import require
 from softcvi.adapters.pymc._data import with_all_rows
 from softcvi.adapters.pymc._graphs import make_graphs
+from softcvi.adapters.pymc._rows import rows_of
 from softcvi.adapters.pymc._special import register_special_functions
 from softcvi.adapters.pymc._target import PyMCSpace, PyMCTarget
 from softcvi.targets import SpaceOfModel, Structure
@@ -25,9 +26,10 @@ def from_pymc(model: Any, *, decentre: bool = True) -> PyMCTarget:
     and in its own coordinates, ``Deterministic``s included. ``pm.Data`` containers are
     read when this is called, for predictions too: after ``pm.set_data``, call it again.
     ``Potential``s and imputed values work as PyMC means them. Of ``pm.Minibatch`` all
-    rows are used. Discrete variables need a range that does not depend on other
-    variables; their probabilities may. JAX's float64 switch, which PyMC flips when its
-    JAX part is imported, is put back.
+    rows are used. Where each of 100,000 rows or more has a term of its own, they are
+    evaluated in blocks, in memory of a block. Discrete variables need a range that does
+    not depend on other variables; their probabilities may. JAX's float64 switch, which
+    PyMC flips when its JAX part is imported, is put back.
 
     Args:
         model: A ``pymc.Model`` or ``bambi.Model``.
@@ -61,7 +63,9 @@ def from_pymc(model: Any, *, decentre: bool = True) -> PyMCTarget:
         jax_module = require("pymc.sampling.jax", "pymc")
     register_special_functions()
     try:
-        graphs = make_graphs(model, jax_module.get_jaxified_graph)
+        found = rows_of(model, jax_module.get_jaxified_graph)
+        row_terms, rows = (None, None) if found is None else found
+        graphs = make_graphs(model, jax_module.get_jaxified_graph, row_terms)
     except NotImplementedError as error:
         raise NotImplementedError(
             f"model: PyMC cannot translate it to JAX ({error}). Its values are enough: "
@@ -84,6 +88,7 @@ def from_pymc(model: Any, *, decentre: bool = True) -> PyMCTarget:
         space=PyMCSpace(graphs),
         start=start,
         has_gradient=structure.is_continuous,
+        rows=rows,
     )
     _check_sign_and_jacobian(model, written, point)
     if not decentre or not structure.is_continuous:

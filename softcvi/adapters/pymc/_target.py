@@ -13,10 +13,11 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray, Scalar
 
 from softcvi.adapters._extras import require
-from softcvi.adapters._model_target import AbstractModelTarget
 from softcvi.adapters._recentre import Prior, space_by_data, standardised_sites
+from softcvi.adapters._row_blocks import AbstractRowsTarget, RowBlocks
 from softcvi.adapters.pymc._data import as_it_was
 from softcvi.adapters.pymc._graphs import PyMCGraphs
+from softcvi.adapters.pymc._quiet import quietly
 from softcvi.adapters.pymc._standardising import AbstractStandardising
 from softcvi.adapters.pymc._trace import draws_for_pymc, without_messages
 from softcvi.targets import AbstractSpace, Informed, SpaceOfModel, Structure
@@ -42,7 +43,7 @@ class PyMCSpace(AbstractSpace):
         """Location and scale of standardised variables where their parents are."""
         values, _ = self.to_values(u)
         arrays = [values[name] for name in self.graphs.names]
-        return {s.name: _quietly(s.prior, arrays) for s in self._standardisings()}
+        return {s.name: quietly(s.prior, arrays) for s in self._standardisings()}
 
     def to_model_and_log_det(self, u: dict) -> tuple[dict, Scalar]:
         values, log_dets = self.to_values(u)
@@ -74,7 +75,7 @@ class PyMCSpace(AbstractSpace):
         for each in self._standardisings():
             arrays = [values[name] for name in self.graphs.names]
             data = self.informed.get(each.name)
-            values[each.name], log_dets[each.name] = _quietly(
+            values[each.name], log_dets[each.name] = quietly(
                 each.forward, values[each.name], arrays, data
             )
         return values, log_dets
@@ -83,12 +84,13 @@ class PyMCSpace(AbstractSpace):
         return [s for s in self.graphs.standardisings if s.name in self.decentred]
 
 
-class PyMCTarget(AbstractModelTarget):
+class PyMCTarget(AbstractRowsTarget):
     """The posterior of a PyMC model; made by ``from_pymc``.
 
     Attributes:
         graphs: The model's graphs as JAX functions.
         start: PyMC's initial point, on its unconstrained space.
+        rows: Many rows of data, which are evaluated in blocks; None for all at once.
 
     Example:
         >>> import pymc as pm
@@ -104,16 +106,19 @@ class PyMCTarget(AbstractModelTarget):
     space: PyMCSpace
     start: dict[str, Array]
     has_gradient: bool = eqx.field(static=True)
+    rows: RowBlocks | None = None
 
     def log_density(self, particle: dict, data: Any = None) -> Scalar:
         values, log_dets = self.space.to_values(particle)
         arrays = [values[name] for name in self.graphs.names]
-        *parts, total = _quietly(self.graphs.log_density, *arrays)
+        *parts, total = quietly(self.graphs.log_density, *arrays)
         for each, part in zip(self.graphs.standardisings, parts, strict=True):
             if each.name in log_dets:
                 u, data = particle[each.name], self.space.informed.get(each.name)
-                part = _quietly(each.standard_log_prob, u, arrays, data)
+                part = quietly(each.standard_log_prob, u, arrays, data)
             total = total + part
+        if self.rows is not None:
+            total = total + self.rows.total(self._row_terms(arrays), total.dtype)
         return total
 
     def initial_particle(self, key: PRNGKeyArray) -> dict[str, Array]:
@@ -228,6 +233,10 @@ class PyMCTarget(AbstractModelTarget):
         with without_messages(), as_it_was(self.graphs.model, self.graphs.reading):
             yield
 
+    def _row_terms(self, arrays: list) -> Callable[[list], dict[str, Array]]:
+        assert self.graphs.row_terms is not None  # or there would be no rows
+        return self.graphs.row_terms.at(arrays)
+
     def _values_of(self, x: dict) -> dict:
         found = run_graph(self.graphs.from_model, self.graphs.names, x)
         return dict(zip(self.graphs.names, found, strict=True))
@@ -235,14 +244,7 @@ class PyMCTarget(AbstractModelTarget):
 
 def run_graph(function: Callable, names: tuple[str, ...], values: dict) -> list[Array]:
     """Call a translated graph on the variables in order."""
-    return list(_quietly(function, *[jnp.asarray(values[name]) for name in names]))
-
-
-def _quietly(function: Callable, *args: Any) -> Any:
-    with warnings.catch_warnings():
-        # PyMC's graphs ask for doubles everywhere; in single precision they get floats.
-        warnings.filterwarnings("ignore", "Explicitly requested dtype")
-        return function(*args)
+    return list(quietly(function, *[jnp.asarray(values[name]) for name in names]))
 
 
 def _seed(key: PRNGKeyArray) -> int:
