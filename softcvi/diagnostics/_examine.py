@@ -135,6 +135,9 @@ def fresh_importance(
 ) -> ImportanceSample:
     """Weighted draws, more of them where k-hat is near its threshold.
 
+    More are also made where even weights have a high k-hat: a part of the posterior
+    that the guide hardly reaches has no draw among a few thousand.
+
     The key must not have been used to choose this posterior among others: the best of
     several is judged too well by the draws that it was chosen by.
 
@@ -159,17 +162,25 @@ def fresh_importance(
     if posterior.guide.structure.size > THRESHOLDS.many_parameters:
         most = n  # weights of whole particles say little there
     sample = posterior.importance(key, n)
-    while n < most and _is_near_the_threshold(sample):
+    if posterior.target is not None and _is_even(sample):
+        # They seldom change the verdict, and may cost what the first draws may.
+        most = affordable(posterior.target, _BUDGET, fewest=n, most=most)
+    while n < most and _is_undecided(sample):
         n = min(_MORE * n, most)
         sample = posterior.importance(key, n, begun=sample)
     return sample
 
 
-def _is_near_the_threshold(sample: ImportanceSample) -> bool:
+def _is_undecided(sample: ImportanceSample) -> bool:
+    """Whether more draws may say something else about the weights."""
     if not np.isfinite(sample.khat):
         return False
+    if _is_even(sample):
+        return sample.khat > THRESHOLDS.good_khat
     n = len(sample.log_q)
-    if sample.ess > THRESHOLDS.even_ess_share * n:
-        return False
     distance = abs(sample.khat - THRESHOLDS.usable_khat)
     return distance < _ERRORS * khat_error(sample.khat, n)
+
+
+def _is_even(sample: ImportanceSample) -> bool:
+    return sample.ess > THRESHOLDS.even_ess_share * len(sample.log_q)

@@ -167,6 +167,20 @@ def test_more_draws_are_made_where_khat_is_near_its_threshold():
     assert sample.khat == pytest.approx(whole.khat, abs=1e-4)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_more_draws_find_what_even_weights_of_few_draws_hide(seed):
+    """3 % of the mass is where the guide has 3 of 10 million draws."""
+
+    def log_prob(x):
+        return jnp.logaddexp(normal(x), jnp.log(0.06) + normal(x - 5.0))
+
+    posterior, key = posterior_of(log_prob, 1), jax.random.key(seed)
+    few = posterior.importance(key, 4_000)
+    sample = diagnostics.fresh_importance(key, posterior)
+    assert judge(Evidence(weights=WeightEvidence.of(few))).trusted
+    assert not judge(Evidence(weights=WeightEvidence.of(sample))).trusted
+
+
 @pytest.mark.parametrize(("constant", "trusted"), [(0.0, True), (1e9, False)])
 def test_large_log_densities_are_not_precise_enough(constant, trusted):
     posterior = posterior_of(lambda x: normal(x) + np.float32(constant), 2)
