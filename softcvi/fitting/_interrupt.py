@@ -173,12 +173,19 @@ def callback_failures() -> Iterator[None]:
     except jax.errors.JaxRuntimeError as error:
         if "callback" not in str(error).lower():
             raise
-        raise CallbackFailure(str(error)) from error
+        raise _failure(error) from error
     except ValueError as error:
         # What a callback raises on the calling thread arrives as a ValueError.
         if "CpuCallback" not in str(error):
             raise
-        raise CallbackFailure(str(error)) from error
+        raise _failure(error) from error
+
+
+def _failure(error: Exception) -> BaseException:
+    """Ctrl-C is no failure of the model that happened to be called back."""
+    if first_line(error).partition(":")[0] == "KeyboardInterrupt":
+        return KeyboardInterrupt()
+    return CallbackFailure(str(error))
 
 
 def first_line(error: Exception) -> str:

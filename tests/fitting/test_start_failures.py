@@ -1,5 +1,7 @@
 """Models that raise before, during and after the loop."""
 
+import signal
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -28,6 +30,15 @@ def fit(target, **options):
 
 def guide_of(target):
     return softcvi.guides.mean_field(target)
+
+
+def test_ctrl_c_during_the_start_is_no_failure_of_the_model():
+    def interrupted(x):
+        signal.raise_signal(signal.SIGINT)
+        return -0.5 * float(np.sum(np.asarray(x) ** 2))
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(from_callable(interrupted, jnp.zeros(2)))
 
 
 @pytest.mark.parametrize("has_guide", [False, True])
