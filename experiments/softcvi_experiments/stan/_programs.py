@@ -8,10 +8,16 @@ import numpy as np
 from softcvi.adapters import StanTarget, from_stan
 from softcvi_experiments.stan._data import SIMULATORS as SMALL
 from softcvi_experiments.stan._data import Data
+from softcvi_experiments.stan._data_further import FURTHER_SIMULATORS
 from softcvi_experiments.stan._data_latent import LATENT_SIMULATORS
 from softcvi_experiments.stan._data_reference import FILES, REFERENCE_SIMULATORS
 
-SIMULATORS = {**SMALL, **LATENT_SIMULATORS, **REFERENCE_SIMULATORS}
+SIMULATORS = {
+    **SMALL,
+    **LATENT_SIMULATORS,
+    **REFERENCE_SIMULATORS,
+    **FURTHER_SIMULATORS,
+}
 FOLDER = Path(__file__).parent / "programs"
 
 
