@@ -38,6 +38,7 @@ PAGES = {
         "verdict-sums",
         "verdict-third",
         "verdict-fourth",
+        "verdict-fifth",
         "modes",
     ),
     "docs/beyond-the-paper.md": (
@@ -118,6 +119,7 @@ def tables() -> dict[str, str]:
         "verdict-second": _verdict("verdict-second"),
         "verdict-third": _verdict("verdict-third"),
         "verdict-fourth": _verdict("verdict-fourth"),
+        "verdict-fifth": _verdict("verdict-fifth"),
         "modes": _first_table(_RESULTS / "modes" / "modes.md"),
         "verdict-sums": _verdict_sums(), "blocks": _blocks(),
         **{study: _study(study) for study in _STUDIES},

@@ -20,11 +20,10 @@ The fourth set, whose families were written without a look at the search::
     python -m softcvi_experiments.verdict --split held-out-fourth --seeds 0-7 \
         --methods fit --jobs 1 --out results/verdict-fourth
 
-The fifth set, 107 families by a hand that had not seen the search, on 16 cores::
+The fifth set, 107 families that were written without knowledge of the search::
 
-    PYTHONPATH=.offline:.:experiments python3 -m softcvi_experiments.verdict \
-        --split held-out-fifth --seeds 0-2 --keys 0-1 --jobs 16 \
-        --out results/verdict-fifth
+    python -m softcvi_experiments.verdict --split held-out-fifth --seeds 0-2 \
+        --methods fit --jobs 1 --out results/verdict-fifth
 
 Without Git, name the commit in ``SOFTCVI_COMMIT``. The command continues where it was
 interrupted; ``--limit`` stops it after so many seconds. It needs JAX, NumPy and SciPy

@@ -1,7 +1,4 @@
-"""The fifth set of families, by name; written by a hand that had not seen the search.
-
-They were run once, by nobody who was changing the program.
-"""
+"""The fifth set of families, by name, written without knowledge of the search."""
 
 from softcvi_experiments.verdict import (
     _answers,
