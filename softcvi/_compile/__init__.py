@@ -48,6 +48,8 @@ computes beyond rounding. ``SOFTCVI_PLAIN_COMPILE=1`` in the environment, or the
 - ``host_array``: JAX copies arrays of the host that are not aligned. A million draws
   need half of the memory. CPU, jax 0.9.2 and 0.12.
 
+``write_programs_whole`` mends a fault: JAX writes programs in place, so that a killed
+process leaves a truncated one, at which all later ones warn. jax 0.9.2 to 0.12.
 ``make_room`` gives up programs before a process holds more of them than Linux allows,
 which XLA does not survive. ``full_precision`` and ``enable_x64`` say in which
 precision a program computes, whatever the device and the version of JAX. These are no
@@ -58,6 +60,7 @@ Student's t, splines that pick a bin by a mask, one flat vector of parameters.
 """
 
 from softcvi._compile._ahead import is_compiling, is_rehearsing, rehearse
+from softcvi._compile._disk import write_programs_whole
 from softcvi._compile._generator import fused
 from softcvi._compile._host import (
     as_array,
@@ -115,4 +118,5 @@ __all__ = [
     "rarely_run",
     "rehearse",
     "traced_once",
+    "write_programs_whole",
 ]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import jax
 
+from softcvi._compile import write_programs_whole
 from softcvi._private_folder import private_folder
 
 _SWITCH = "SOFTCVI_CACHE"
@@ -88,6 +89,7 @@ def enable_compilation_cache(
     if isinstance(path, _Standard):
         remove_oldest(base, _MAX_BYTES)
     _silence_reading()
+    write_programs_whole()
     jax.config.update("jax_compilation_cache_dir", str(folder))
     # The small ones, too: a fit has dozens, compiled in 50 ms and read in 3 ms each.
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
@@ -147,7 +149,8 @@ def _machine() -> str:
 
     JAX's own key does not know the processor's instructions.
     """
-    described = [platform.machine(), platform.processor()]
+    # The number changes with how files are written: earlier ones may be truncated.
+    described = ["2", platform.machine(), platform.processor()]
     with contextlib.suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         described += sorted({s for s in lines if s.startswith(("flags", "Features"))})

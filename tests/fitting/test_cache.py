@@ -37,6 +37,31 @@ def test_a_second_process_reads_the_small_programs_too_and_is_silent(
     assert after == kept
 
 
+_KILLED = """
+import os, sys, jax, softcvi
+from jax._src import lru_cache
+
+def killed_while_it_writes(path, data):
+    with open(path, "wb") as file:
+        file.write(data[: len(data) // 2])
+    os._exit(9)
+
+softcvi.enable_compilation_cache(sys.argv[1])
+type(lru_cache.pathlib.Path(".")).write_bytes = killed_while_it_writes
+jax.jit(lambda x: x.at[0].add(1.0))(jax.numpy.arange(4.0)).block_until_ready()
+"""
+
+
+def test_a_killed_process_leaves_no_program_that_others_cannot_read(
+    in_a_process, tmp_path
+):
+    killed = subprocess.run([sys.executable, "-c", _KILLED, str(tmp_path)])
+    assert killed.returncode == 9
+    assert list(tmp_path.iterdir())  # it was writing
+    for _ in range(2):
+        assert in_a_process().stderr == ""
+
+
 _FIT = """
 import sys, jax, jax.numpy as jnp, softcvi
 target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
