@@ -139,10 +139,10 @@ def few(x, group, y):
     "write",
     [
         centred_predictor,
-        walking,
-        neighbours,
+        pytest.param(walking, marks=pytest.mark.slow),
+        pytest.param(neighbours, marks=pytest.mark.slow),
         with_members,
-        as_one_series,
+        pytest.param(as_one_series, marks=pytest.mark.slow),
         few,
     ],
 )
@@ -152,6 +152,7 @@ def test_a_model_whose_rows_are_not_one_by_one_is_left_as_it_is(write, data):
     assert from_pymc(model).rows is None
 
 
+@pytest.mark.slow
 def test_memory_is_that_of_a_block_and_not_of_all_rows_for_each_particle(monkeypatch):
     n, particles = 300_000, 16
     rng = np.random.default_rng(0)
