@@ -145,17 +145,27 @@ def is_clear(report: StartReport | None) -> bool:
 
 
 def fitted_by_parts(
-    key: PRNGKeyArray, target: AbstractTarget, fit_one: Callable[..., Any]
+    key: PRNGKeyArray,
+    target: AbstractTarget,
+    report: StartReport | None,
+    fit_one: Callable[..., Any],
 ) -> "FitResult | None":
     """A fit of each independent part; None where there are none.
 
     Args:
         key: Random key.
         target: The posterior.
+        report: What the start has found of the whole; its modes must fit the parts.
         fit_one: Fits the posterior of one part, given a key.
     """
     began = time.perf_counter()
-    parts = independent_parts(key, target)
+    modes = () if report is None else report.modes
+    if report is not None and report.target.unwrapped is not target.unwrapped:
+        # Modes in other coordinates cannot be compared with the parts of these.
+        if len(modes) > 1:
+            return None
+        modes = ()
+    parts = independent_parts(key, target, modes)
     if parts is None:
         return None
     results = []

@@ -181,7 +181,9 @@ def fit(
             progress=False,
             throw=False,
         )
-        return fitted_by_parts(host_fold_in(key, _PARTS), target, fit_one)
+        return fitted_by_parts(
+            host_fold_in(key, _PARTS), target, beginning.report, fit_one
+        )
 
     answer = None if is_clear(beginning.report) else by_parts()
     if answer is None:

@@ -25,5 +25,7 @@ class ByParts(AbstractRung):
         if _NAME in tried or (not tried and is_clear(state.report)):
             return None
         fit_one = functools.partial(fit, steps=state.steps, progress=False, throw=False)
-        result = fitted_by_parts(state.key, state.target.unwrapped, fit_one)
+        result = fitted_by_parts(
+            state.key, state.target.unwrapped, state.report, fit_one
+        )
         return None if result is None else state.judged(_NAME, lambda: result)

@@ -6,6 +6,7 @@ particle ranks. Each part by itself is a small posterior.
 """
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -17,6 +18,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree, Scalar
 
 from softcvi._compile import as_array, host_key, rarely_run
+from softcvi.starts._base import Moments
 from softcvi.starts._curvature import curvature
 from softcvi.starts._double import Density, as_density
 from softcvi.starts._launch import candidates, far_starts, first_finite, own_starts
@@ -33,8 +35,12 @@ _MOST_KINDS = 256
 _BUDGET = 1e11
 # Points at which a Hessian is taken, and scales about the origin that they are from.
 _POINTS, _SCALES = 3, (1.0, 3.0)
+# Scales of the points farther out, at which parts are exchanged, too.
+_FAR = (10.0, 30.0, 100.0)
 # Pairs of points whose parts are exchanged, and batch size of log densities.
 _PAIRS, _BATCH = 64, 64
+# Distance of points from a mode, in its standard deviations.
+_NEAR = 0.5
 # Points at which the parts' gradients are compared, and their scales.
 _ALIKE, _WIDTHS = 64, (1.0, 3.0, 10.0, 30.0)
 
@@ -115,7 +121,9 @@ def _own_start(observed: PyTree, key: PRNGKeyArray) -> Float[Array, " k"]:
     return vector[which].astype(rest.dtype)
 
 
-def independent_parts(key: PRNGKeyArray, target: AbstractTarget) -> Parts | None:
+def independent_parts(
+    key: PRNGKeyArray, target: AbstractTarget, modes: Sequence[Moments] = ()
+) -> Parts | None:
     """The parts of a posterior that is a product; None where it is not known to be one.
 
     Two parameters share no term if their mixed second derivative is zero. It is known
@@ -123,9 +131,13 @@ def independent_parts(key: PRNGKeyArray, target: AbstractTarget) -> Parts | None
     leaves the sum of their log densities as it was if the parts are independent.
     ``Parts.hold_at`` checks the same at the draws of the answer.
 
+    The density of a mixture looks like a product wherever one of its components
+    outweighs the others, so the points include draws from every mode that is known.
+
     Args:
         key: Random key.
         target: The posterior.
+        modes: What is known of its modes, in the target's coordinates.
 
     Example:
         >>> import jax, jax.numpy as jnp, softcvi
@@ -158,10 +170,10 @@ def independent_parts(key: PRNGKeyArray, target: AbstractTarget) -> Parts | None
         count, owner = scipy.sparse.csgraph.connected_components(meets)
         if count < 2 or 2 * np.max(np.bincount(owner)) > size:
             return None
-        half = len(points) // 2
-        if not _are_exchangeable(
-            rng, owner, (points[:half], points[half : 2 * half]), density
-        ):
+        out = far_starts(rng, _FAR, size, candidates(_PAIRS))
+        out = first_finite(out, 2 * _PAIRS, log_density)
+        pairs = _pairs(rng, points, out, modes)
+        if not _are_exchangeable(rng, owner, pairs, density):
             return None
         rest = points[np.argmax(log_density(points))]
         kinds = _kinds(rng, owner, rest, density)
@@ -184,6 +196,27 @@ def _can_be_split(target: AbstractTarget) -> bool:
         and target.draw_data(host_key(0)) is None
         and not any(jax.tree_util.tree_leaves(target.trainable()))
     )
+
+
+def _pairs(
+    rng: np.random.Generator,
+    points: np.ndarray,
+    out: np.ndarray,
+    modes: Sequence[Moments],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of points; those near the modes among themselves and with the others."""
+    one, other = np.array_split(points[: len(points) // 2 * 2], 2)
+    out_one, out_other = np.array_split(out[: len(out) // 2 * 2], 2)
+    one, other = np.concatenate([one, out_one]), np.concatenate([other, out_other])
+    if not modes:
+        return one, other
+    near = [modes[i % len(modes)] for i in range(len(points))]
+    means = np.stack([mode.mean for mode in near])
+    # Modes that differ in one part only have the same mean in all others.
+    spread = _NEAR * np.stack([mode.deviations for mode in near])
+    near = means + spread * rng.normal(size=means.shape)
+    ones = [one, near, near]
+    return np.concatenate(ones), np.concatenate([other, rng.permutation(near), points])
 
 
 def _are_exchangeable(

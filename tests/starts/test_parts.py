@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import softcvi
+from softcvi.starts import Moments
 from softcvi.starts._parts import independent_parts
 
 KEY = jax.random.key(0)
@@ -76,6 +77,22 @@ DEPENDENT = {
 @pytest.mark.parametrize("name", DEPENDENT)
 def test_what_is_no_product_is_left_whole(name):
     assert parts_of(DEPENDENT[name]) is None
+
+
+def two_normals(x):
+    """A mixture of a normal at the origin and one far away, in three directions."""
+    far = jnp.zeros(SIZE).at[:3].set(60.0)
+    squares = jnp.stack([jnp.sum(x**2), jnp.sum((x - far) ** 2)])
+    return jax.nn.logsumexp(-0.5 * squares)
+
+
+def test_a_mixture_is_no_product_though_each_component_is():
+    """Near each of the modes its component is all that the density shows."""
+    near = Moments(np.zeros(SIZE), np.eye(SIZE))
+    far = Moments(np.repeat([60.0, 0.0], [3, SIZE - 3]), np.eye(SIZE))
+    target = softcvi.DensityTarget(two_normals, jnp.zeros(SIZE))
+    assert independent_parts(KEY, target, (near, far)) is None
+    assert independent_parts(KEY, target, (far,)) is None
 
 
 def test_few_parameters_are_left_whole():
