@@ -12,8 +12,8 @@ from softcvi_experiments.verdict import _families, _mixtures
 from softcvi_experiments.verdict._quadrature import grid_moments, importance_moments
 from softcvi_experiments.verdict._table import rates, study_page
 
-# Answers of the fifth set take minutes in all.
-_SLOW = {"held-out-fifth": pytest.mark.slow}
+# Answers of these sets take minutes in all.
+_SLOW = dict.fromkeys(("held-out-fifth", "held-out-sixth"), pytest.mark.slow)
 
 
 @pytest.mark.parametrize(
@@ -38,6 +38,34 @@ def test_answer_is_proper_and_seeds_differ(family):
     ]
     if not family.name.startswith("many-well"):
         assert not all(same)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "family", verdict.families("held-out-sixth"), ids=lambda family: family.name
+)
+def test_density_and_gradient_are_finite_near_the_right_answer(family):
+    posterior = family.posterior(0)
+    target = posterior.target
+    gradient = jax.jit(jax.grad(lambda x: target.log_density(x)))
+    x = {
+        n: jnp.asarray(c + 0.1 * posterior.spread[n])
+        for n, c in posterior.centre.items()
+    }
+    assert np.isfinite(target.log_density(x))
+    assert all(np.isfinite(part).all() for part in gradient(x).values())
+
+
+def test_a_study_that_is_stopped_has_run_all_families_alike(tmp_path):
+    study = verdict.Study("development", seeds=(0, 1), keys=(0, 1))
+    groups = study.groups(study.tasks(), tmp_path)
+    cases = [(task["seed"], task["family"]) for group in groups for task in group]
+    assert [seed for seed, _ in cases] == sorted(seed for seed, _ in cases)
+    # Both methods and both keys of a posterior are next to each other.
+    assert len({*cases[:4]}) == 1
+    assert len({*cases[:40]}) == 10
+    names = [name for _, name in cases]
+    assert names != sorted(names)
 
 
 def test_a_seed_gives_one_posterior():

@@ -25,6 +25,14 @@ The fifth set, 107 families that were written without knowledge of the search::
     python -m softcvi_experiments.verdict --split held-out-fifth --seeds 0-2 \
         --methods fit --jobs 1 --out results/verdict-fifth
 
+The sixth set, written without a look at the search either: two runs of both calls on
+three posteriors of each family. The first posteriors of all families come first, in an
+order that says nothing of them, so that ``--limit`` leaves a fair sample::
+
+    python -m softcvi_experiments.verdict --split held-out-sixth --seeds 0-2 \
+        --keys 0-1 --methods fit fit_until --jobs 14 --limit 520 \
+        --out results/verdict-sixth
+
 Without Git, name the commit in ``SOFTCVI_COMMIT``. The command continues where it was
 interrupted; ``--limit`` stops it after so many seconds. It needs JAX, NumPy and SciPy
 beside the packages of softcvi; ``--methods nuts`` needs NumPyro, ``pathfinder``

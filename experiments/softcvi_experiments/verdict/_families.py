@@ -36,6 +36,7 @@ from softcvi_experiments.verdict import (
     _trials,
     _unnamed,
 )
+from softcvi_experiments.verdict._blind import FAMILIES as _HELD_OUT_SIXTH
 from softcvi_experiments.verdict._posterior import RandomPosterior
 from softcvi_experiments.verdict._unseen import FAMILIES as _HELD_OUT_FIFTH
 
@@ -246,6 +247,7 @@ SPLITS = {
     "held-out-third": _HELD_OUT_THIRD,
     "held-out-fourth": _HELD_OUT_FOURTH,
     "held-out-fifth": _HELD_OUT_FIFTH,
+    "held-out-sixth": _HELD_OUT_SIXTH,
 }
 _ALL = {
     name: Family(name, make, split)

@@ -1,5 +1,8 @@
 """The fifth set of families, by name, written without knowledge of the search."""
 
+from collections.abc import Callable, Mapping
+from types import ModuleType
+
 from softcvi_experiments.verdict import (
     _answers,
     _assays,
@@ -55,8 +58,23 @@ _MODULES = {
         "concentric scale_of_scale rosenbrock cauchy_places crystal"
     ),
 }
-FAMILIES = {
-    name.replace("_", "-"): getattr(module, name)
-    for module, names in _MODULES.items()
-    for name in names.split()
-}
+
+
+def by_name(modules: Mapping[ModuleType, str]) -> dict[str, Callable]:
+    """Makers of families by the names of the families.
+
+    Args:
+        modules: Names of functions of each module, with spaces between.
+
+    Example:
+        >>> list(by_name({_sky: "on_off lensing"}))
+        ['on-off', 'lensing']
+    """
+    return {
+        name.replace("_", "-"): getattr(module, name)
+        for module, names in modules.items()
+        for name in names.split()
+    }
+
+
+FAMILIES = by_name(_MODULES)
