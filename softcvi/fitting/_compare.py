@@ -93,11 +93,15 @@ def missed_mass(modes: tuple[Moments, ...], sample: ImportanceSample) -> float:
     shares = shares / np.sum(shares)
     vectors = vectors_of(sample)
     weights = np.exp(sample.log_weights)
+    squares = np.stack([_squared_distance(vectors, mode) for mode in modes])
+    volumes = np.array([_log_volume(mode) for mode in modes])
+    # Of heavy tails most draws are far from every mode, and still of one of them.
+    nearest = np.argmin(0.5 * squares + volumes[:, None], axis=0)
+    size = vectors.shape[1]
     missed = 0.0
-    for mode, share in zip(modes, shares, strict=True):
-        near = _squared_distance(vectors, mode)
-        size = vectors.shape[1]
-        held = weights @ (near < size + _NEAR * np.sqrt(2 * size))
+    for number, share in enumerate(shares):
+        is_near = squares[number] < size + _NEAR * np.sqrt(2 * size)
+        held = weights @ (is_near | (nearest == number))
         if held < _KEPT_SHARE * share:
             missed += float(share)
     return missed
@@ -110,3 +114,10 @@ def _squared_distance(
     if mode.covariance is None:
         return np.sum((centred / mode.deviations) ** 2, axis=1)
     return np.sum(np.linalg.solve(mode.covariance, centred.T).T * centred, axis=1)
+
+
+def _log_volume(mode: Moments) -> float:
+    """Logarithm of the product of the standard deviations along the axes of a mode."""
+    if mode.covariance is None:
+        return float(np.sum(np.log(mode.deviations)))
+    return 0.5 * float(np.linalg.slogdet(mode.covariance)[1])

@@ -22,6 +22,7 @@ from softcvi.guides import (
     mean_field,
     mixed,
     spline_flow,
+    student_t,
     whitened,
 )
 from softcvi.objectives import (
@@ -49,6 +50,11 @@ _ELBO = ELBO(stick_the_landing=True)
 _NORMAL_KHAT = 0.45
 _NORMAL_ESS = 0.45
 _NORMAL_DEPARTURE = 0.5
+# Mean absolute correlation within modes that some hundred effective draws may show.
+_UNCORRELATED = 0.2
+# Particles of a set for each mode, and at most, where modes have all tails to learn.
+_PER_MODE, _MOST_PARTICLES = 8, 64
+_HEAVY_DF = 4.0
 # Log densities of a fit with the default steps. If they take more operations than this,
 # the weights at the start decide whether so many steps are needed.
 _STEPS, _BUDGET = 160_000, 3e11
@@ -146,7 +152,8 @@ def _for_modes(
 
     Of dozens of modes each has few draws to tell its tails by, and some seem heavy by
     chance. Where most of the mass looks normal, normals are tried before t. A flow is
-    the last resort: places that are bent or hang together are no mixture.
+    the last resort: places that are bent or hang together are no mixture. Before it,
+    heavy tails without correlations may be those of each parameter by itself.
     """
     modes, search = report.modes, report.search
     is_split = search is not None and search.num_places < len(modes)
@@ -173,10 +180,24 @@ def _for_modes(
     mass = np.exp(evidence - np.max(evidence))
     is_mostly = mass @ is_normal > 0.5 * np.sum(mass)
     mixtures = (normals, students) if is_mostly else (students,)
+    if not is_mostly and _are_uncorrelated(modes, mass):
+        several = SoftCVI(min(_PER_MODE * len(modes), _MOST_PARTICLES))
+        products = suggestion("products of t", _scaled_ts, objective=several)
+        mixtures = *mixtures, products
     if target.structure.size > EASY_DIM:
         return mixtures
     make_flow = functools.partial(_whitened_flow, key, target, _joint(modes, mass))
     return *mixtures, Suggestion("spline flow", reason, make_flow, is_flow=True)
+
+
+def _are_uncorrelated(modes: tuple[Moments, ...], mass: np.ndarray) -> bool:
+    """Whether correlations within the modes are what few effective draws show."""
+    size = modes[0].mean.size
+    if size == 1:
+        return False
+    shape = [mode.dense / np.outer(mode.deviations, mode.deviations) for mode in modes]
+    off = [np.mean(np.abs(matrix[~np.eye(size, dtype=bool)])) for matrix in shape]
+    return bool(mass @ np.array(off) < _UNCORRELATED * np.sum(mass))
 
 
 def _joint(modes: tuple[Moments, ...], mass: np.ndarray) -> Moments:
@@ -272,6 +293,18 @@ def _whitened_normal(target: AbstractTarget, mode: Moments) -> VectorGuide:
 
 def _whitened_t(target: AbstractTarget, mode: Moments) -> VectorGuide:
     return _made_and_whitened(full_rank_t, target.structure, *_affine(target, mode))
+
+
+def _scaled_ts(target: AbstractTarget, mode: Moments) -> VectorGuide:
+    """Independent t with degrees of freedom of their own."""
+    dtype = jnp.result_type(*target.structure.dtypes)
+    scales = as_array(np.diag(mode.deviations), dtype)
+    mean = as_array(mode.mean, dtype)
+    return _made_and_whitened(_heavy_t, target.structure, mean, scales)
+
+
+def _heavy_t(structure: Structure) -> VectorGuide:
+    return student_t(structure, df=_HEAVY_DF, scale=(1.0 - 2.0 / _HEAVY_DF) ** 0.5)
 
 
 def _whitened_flow(

@@ -176,7 +176,11 @@ def thinned(ends: Ends) -> tuple[Ends, float]:
 
 
 def join_by_lines(ends: Ends, log_density: LogDensity) -> Ends:
-    """Join ends that a straight line without a dip connects."""
+    """Join ends that straight lines without a dip connect.
+
+    Highest lines first, and a dip counts from the lower of the best ends of the two
+    places: a path that ended on the saddle between two modes joins one of them only.
+    """
     pairs = _nearest_pairs(ends, np.arange(len(ends.means)), _NEIGHBOURS)
     pairs = [(i, j) for i, j in pairs if ends.places[i] != ends.places[j]]
     if not pairs:
@@ -185,7 +189,17 @@ def join_by_lines(ends: Ends, log_density: LogDensity) -> Ends:
         [line(ends.means[i], ends.means[j], _LINE_POINTS) for i, j in pairs]
     )
     values = np.asarray(log_density(points)).reshape(len(pairs), _LINE_POINTS)
-    return _joined(ends, pairs, _depths(values) <= DIP)
+    values = np.where(np.isnan(values), -np.inf, values)
+    heights = np.full(len(ends.means), -np.inf)
+    for (i, j), line_values in zip(pairs, values, strict=True):
+        heights[[i, j]] = line_values[[0, -1]]
+    lowest = np.min(values, axis=1)
+    for pair in np.argsort(-lowest, kind="stable"):
+        one, other = (ends.places == ends.places[end] for end in pairs[pair])
+        top = min(np.max(heights[one]), np.max(heights[other]))
+        if top - lowest[pair] <= DIP:
+            ends = _joined(ends, [pairs[pair]], np.array([True]))
+    return ends
 
 
 def join_by_ridges(

@@ -210,10 +210,10 @@ def _pairs(
     one, other = np.concatenate([one, out_one]), np.concatenate([other, out_other])
     if not modes:
         return one, other
-    near = [modes[i % len(modes)] for i in range(len(points))]
-    means = np.stack([mode.mean for mode in near])
+    chosen = [modes[i % len(modes)] for i in range(len(points))]
+    means = np.stack([mode.mean for mode in chosen])
     # Modes that differ in one part only have the same mean in all others.
-    spread = _NEAR * np.stack([mode.deviations for mode in near])
+    spread = _NEAR * np.stack([mode.deviations for mode in chosen])
     near = means + spread * rng.normal(size=means.shape)
     ones = [one, near, near]
     return np.concatenate(ones), np.concatenate([other, rng.permutation(near), points])

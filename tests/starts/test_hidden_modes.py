@@ -228,9 +228,10 @@ def test_a_normal_is_as_wide_as_the_support_where_it_is_flat_along_one_coordinat
     np.testing.assert_allclose(deviations, [10 / np.sqrt(12), 0.2], rtol=0.05)
 
 
-def modes_of(departures):
+def modes_of(departures, correlation=0.0):
+    covariance = np.array([[1.0, correlation], [correlation, 1.0]])
     return tuple(
-        Moments(np.zeros(2), np.eye(2), 0.1, 0.9, 0.0, departure)
+        Moments(np.zeros(2), covariance, 0.1, 0.9, 0.0, departure)
         for departure in departures
     )
 
@@ -240,7 +241,7 @@ def modes_of(departures):
     [
         ([0.1, 0.2, 0.3], ["normals"]),
         ([0.1, 0.2, 0.9], ["normals", "Student's t", "flow"]),
-        ([0.1, 0.8, 0.9], ["Student's t", "flow"]),
+        ([0.1, 0.8, 0.9], ["Student's t", "products of t", "flow"]),
     ],
 )
 def test_normals_are_tried_first_where_most_of_the_mass_looks_normal(departures, kinds):
@@ -252,3 +253,9 @@ def test_normals_are_tried_first_where_most_of_the_mass_looks_normal(departures,
     ]
     # A mixture that is not trusted may be a flow: bent places, or one in parts.
     assert [suggestion.is_flow for suggestion in found] == [k == "flow" for k in kinds]
+
+
+def test_correlated_modes_with_heavy_tails_are_no_products():
+    target = DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+    found = suggest(KEY, StartReport(target, modes_of([0.1, 0.8, 0.9], 0.5)))
+    assert not any("products" in suggestion.name for suggestion in found)
