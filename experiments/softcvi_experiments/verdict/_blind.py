@@ -1,6 +1,6 @@
 """The sixth set of families, by name, written without a look at the search."""
 
-from softcvi_experiments.verdict import _outcomes
+from softcvi_experiments.verdict import _descent, _outcomes, _reactions
 from softcvi_experiments.verdict._unseen import by_name
 
 FAMILIES = by_name(
@@ -11,6 +11,16 @@ FAMILIES = by_name(
             "nominal_classes stages pollen response_times box_cox rain unmixing "
             "excess_risk uneven_link odds_of_tables matched_cases skewed_errors "
             "alike_predictors"
+        ),
+        _descent: (
+            "blood_groups linkage distance_of_species quartet inbred lineages "
+            "dose_of_germs waned vaccine nests diet band_returns dispersal clumps "
+            "two_watchers farms two_clones"
+        ),
+        _reactions: (
+            "infusion two_compartments inhibitor too_much layers_of_gas second_order "
+            "oxygen titration stretched_decay soaked cooling vapour sunburnt_algae "
+            "many_patients antagonists cold_solid many_targets"
         ),
     }
 )
