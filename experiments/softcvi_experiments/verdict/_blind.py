@@ -1,6 +1,13 @@
 """The sixth set of families, by name, written without a look at the search."""
 
-from softcvi_experiments.verdict import _descent, _outcomes, _reactions
+from softcvi_experiments.verdict import (
+    _descent,
+    _figures,
+    _outcomes,
+    _reactions,
+    _rhythms,
+    _whereabouts,
+)
 from softcvi_experiments.verdict._unseen import by_name
 
 FAMILIES = by_name(
@@ -17,10 +24,24 @@ FAMILIES = by_name(
             "dose_of_germs waned vaccine nests diet band_returns dispersal clumps "
             "two_watchers farms two_clones"
         ),
+        _figures: (
+            "two_mouths boomerang hyperbola flower polar_cap dumbbell terraces "
+            "logistic_margins turned_sinh funnel_and_ball himmelblau egg_box saturn "
+            "chain_links helix octahedron correlations family_tree hollow saw"
+        ),
         _reactions: (
             "infusion two_compartments inhibitor too_much layers_of_gas second_order "
             "oxygen titration stretched_decay soaked cooling vapour sunburnt_algae "
             "many_patients antagonists cold_solid many_targets"
+        ),
+        _rhythms: (
+            "tides two_pitches ringing bent_line two_steps slow_switch unknown_delay "
+            "own_errors survivors feedback three_moods moving_target gaps "
+            "no_explosion crashes"
+        ),
+        _whereabouts: (
+            "quake loudness bearings delays lamps buried creep field spillover stamp "
+            "eclipse short_arc"
         ),
     }
 )

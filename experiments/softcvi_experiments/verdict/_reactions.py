@@ -381,7 +381,7 @@ def _heat(theta, data):
 
 
 def cold_solid(rng: np.random.Generator, seed: int) -> RandomPosterior:
-    """Heat that a solid takes up when it is cold (Einstein), seen far below its scale."""
+    """Heat that a cold solid takes up (Einstein), seen far below its scale."""
     guess, sd = np.log(rng.uniform(100, 400)), rng.uniform(0.5, 2)
     t = np.exp(guess) * np.linspace(0.12, rng.uniform(0.25, 0.8), 5)
     z = 0.5 * np.exp(guess) / t
