@@ -214,3 +214,21 @@ def test_modules_of_other_libraries_with_priors_and_trained(module):
     assert set(target.like) == {"sigma"}
     assert set(target.model_parameters()) == {"net$params"}
     assert jnp.isfinite(target.log_density(target.initial_particle(jax.random.key(0))))
+
+
+@pytest.mark.parametrize("array", [np.asarray, jnp.asarray])
+def test_a_model_may_count_its_groups_from_the_data(array):
+    group = array([0, 1, 1, 2])
+
+    def model(group, y):
+        with numpyro.plate("groups", int(group.max()) + 1):
+            effect = numpyro.sample("effect", dist.Normal(0, 1))
+        numpyro.sample("y", dist.Normal(effect[group], 1), obs=y)
+
+    target = from_numpyro(model, group, y=array([1.0, 2.0, 3.0, 4.0]))
+    assert target.structure.like["effect"].shape == (3,)
+    effect = jnp.array([0.5, 1.0, -1.0])
+    exact = dist.Normal(0, 1).log_prob(effect).sum()
+    exact += dist.Normal(effect[np.asarray(group)], 1).log_prob(jnp.arange(1.0, 5)).sum()
+    value = jax.jit(lambda x: target.log_density(x))({"effect": effect})
+    np.testing.assert_allclose(value, exact, rtol=1e-5)

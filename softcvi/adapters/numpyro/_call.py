@@ -70,6 +70,11 @@ class ModelCall(eqx.Module):
         if any(traced) and _needs_values(self):
             self.arrays = [None] * len(leaves)
             self.frozen = Frozen(treedef, tuple(leaves))
+            if any(isinstance(leaf, jax.Array) for leaf in leaves) and _needs_values(
+                self
+            ):
+                # What JAX computes from its own arrays while it traces has no values.
+                self.frozen = Frozen(treedef, tuple(map(_as_numpy, leaves)))
 
     def arguments(self) -> tuple[tuple, dict[str, Any]]:
         """The arguments of the model, put together again."""
@@ -242,6 +247,10 @@ def _is_numeric(leaf: Any) -> bool:
     if isinstance(leaf, jax.Array):
         return True
     return isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biuf"
+
+
+def _as_numpy(leaf: Any) -> Any:
+    return np.asarray(leaf) if _is_numeric(leaf) else leaf
 
 
 def _widened(array: Any) -> Any:
