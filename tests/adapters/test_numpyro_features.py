@@ -229,6 +229,7 @@ def test_a_model_may_count_its_groups_from_the_data(array):
     assert target.structure.like["effect"].shape == (3,)
     effect = jnp.array([0.5, 1.0, -1.0])
     exact = dist.Normal(0, 1).log_prob(effect).sum()
-    exact += dist.Normal(effect[np.asarray(group)], 1).log_prob(jnp.arange(1.0, 5)).sum()
+    means = effect[np.asarray(group)]
+    exact += dist.Normal(means, 1).log_prob(jnp.arange(1.0, 5.0)).sum()
     value = jax.jit(lambda x: target.log_density(x))({"effect": effect})
     np.testing.assert_allclose(value, exact, rtol=1e-5)

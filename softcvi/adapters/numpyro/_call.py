@@ -70,10 +70,8 @@ class ModelCall(eqx.Module):
         if any(traced) and _needs_values(self):
             self.arrays = [None] * len(leaves)
             self.frozen = Frozen(treedef, tuple(leaves))
-            if any(isinstance(leaf, jax.Array) for leaf in leaves) and _needs_values(
-                self
-            ):
-                # What JAX computes from its own arrays while it traces has no values.
+            # What JAX computes from its own arrays while it traces has no values.
+            if _needs_values(self):
                 self.frozen = Frozen(treedef, tuple(map(_as_numpy, leaves)))
 
     def arguments(self) -> tuple[tuple, dict[str, Any]]:
