@@ -81,8 +81,9 @@ def test_splits_are_disjoint_and_large_enough():
     assert 10 * len(held_out) >= 300
     # So do eight of the fourth set.
     assert 8 * len(verdict.families("held-out-fourth")) >= 300
-    # And three of the fifth.
+    # And three of the fifth and of the sixth.
     assert 3 * len(verdict.families("held-out-fifth")) >= 300
+    assert 3 * len(verdict.families("held-out-sixth")) >= 300
 
 
 def test_no_name_is_in_two_splits():
