@@ -229,15 +229,15 @@ def _steep(theta, data):
 def steep_or_falling(rng: np.random.Generator, seed: int) -> RandomPosterior:
     """A line through blurred points that may be steep upwards or downwards."""
     count, true = (3, 6, 15)[seed % 3], 0.3 * rng.normal(size=(3, 6, 15)[seed % 3])
-    data = {"sd_x": rng.uniform(0.3, 0.6), "sd_y": rng.uniform(0.3, 0.6)}
-    slope = rng.choice([-3.0, 3.0])
-    data["x"] = true + data["sd_x"] * rng.normal(size=count)
-    data["y"] = slope * true + data["sd_y"] * rng.normal(size=count)
+    (sd_x, sd_y), slope = rng.uniform(0.3, 0.6, 2), rng.choice([-3.0, 3.0])
+    x = true + sd_x * rng.normal(size=count)
+    y = slope * true + sd_y * rng.normal(size=count)
+    data = {"x": x, "y": y, "sd_x": sd_x, "sd_y": sd_y}
 
     def conditional(u):
-        total = np.sqrt(data["sd_y"] ** 2 + (u * data["sd_x"]) ** 2)
+        total = np.sqrt(sd_y**2 + (u * sd_x) ** 2)
         design = np.ones((len(u), count, 1))
-        rows = data["y"] - u * data["x"]
+        rows = y - u * x
         height, *rest = linear_given(design, rows, total[:, 0], 0, 5)
         return height + _normal(u, 0, 10), *rest
 

@@ -178,9 +178,10 @@ def dose_of_germs(rng: np.random.Generator, seed: int) -> RandomPosterior:
     share = 1 - (1 + np.exp(log_dose - guess) * np.expm1(np.log(2) / a)) ** -a
     n = rng.integers(3, 10, count)
     data = {"log_dose": log_dose, "n": n, "y": rng.binomial(n, share)}
-    data["guess"] = guess + rng.normal()
+    middle = guess + rng.normal()
+    data["guess"] = np.array(middle)
     # Where nearly all are safe, the half dose is beyond any that was given.
-    box = {"log_a": (-4.2, 5.0), "log_half": (data["guess"] - 21, data["guess"] + 21)}
+    box = {"log_a": (-4.2, 5.0), "log_half": (middle - 21, middle + 21)}
     return latticed(_dose_of_germs, box, data, 401)
 
 
@@ -219,7 +220,7 @@ def vaccine(rng: np.random.Generator, seed: int) -> RandomPosterior:
     data = {"y": y, "time": time, "guess": np.log(unit)}
     x = np.linspace(-9, 7, 301)[:, None]
     r = np.linspace(-14, 14, 401)[None, :]
-    mean, variance = {"base": [], "risk": []}, {"base": [], "risk": []}
+    found: dict[str, list] = {"base": [], "risk": []}
     log_r = np.log(special.expit(r))
     for (a, b), (s, t) in zip(y.T, (time * unit).T, strict=True):
         height = (a + b) * x + b * log_r - np.exp(x) * (s + t * np.exp(log_r))
@@ -227,11 +228,9 @@ def vaccine(rng: np.random.Generator, seed: int) -> RandomPosterior:
         weights = special.softmax(height)
         for name, values in (("base", x), ("risk", r)):
             middle = np.sum(weights * values)
-            mean[name].append(middle)
-            variance[name].append(np.sum(weights * (values - middle) ** 2))
+            found[name].append((middle, np.sum(weights * (values - middle) ** 2)))
     mean, variance = (
-        {name: np.array(values) for name, values in part.items()}
-        for part in (mean, variance)
+        {name: np.array(values)[:, i] for name, values in found.items()} for i in (0, 1)
     )
     mean["base"] += np.log(unit)
     target = density(_vaccine, {"base": (count,), "risk": (count,)}, data)

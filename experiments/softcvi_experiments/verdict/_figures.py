@@ -5,7 +5,7 @@ import numpy as np
 from jax.scipy.special import logsumexp, ndtri
 from scipy import special, stats
 
-from softcvi_experiments.verdict._lattice import latticed
+from softcvi_experiments.verdict._lattice import latticed, split
 from softcvi_experiments.verdict._mixtures import normals
 from softcvi_experiments.verdict._posterior import (
     Quantiles,
@@ -144,7 +144,7 @@ def dumbbell(rng: np.random.Generator, seed: int) -> RandomPosterior:
     discs = np.minimum(np.hypot(x - far, y), np.hypot(x + far, y)) < 1
     inside = discs | ((np.abs(y) < thin) & (np.abs(x) < far))
     weights = inside * np.where(x > 0, np.exp(more), 1.0)
-    weights /= weights.sum()
+    weights = weights / weights.sum()
     mean = np.array([np.sum(weights * x), 0.0])
     variance = [np.sum(weights * x**2) - mean[0] ** 2, np.sum(weights * y**2)]
     target = density(_dumbbell, {"x": (2,)}, data)
@@ -223,11 +223,13 @@ def funnel_and_ball(rng: np.random.Generator, seed: int) -> RandomPosterior:
     data = {"wide": wide, "far": rng.uniform(-1, 6), "off": rng.uniform(8, 12)}
     data["share"] = rng.uniform(0.35, 0.65)
     share, far, off = data["share"], data["far"], data["off"]
-    mean = {"v": (1 - share) * far, "x": np.full(size, (1 - share) * off)}
-    second = {"v": share * wide**2 + (1 - share) * (1 + far**2)}
-    second["x"] = share * np.exp(wide**2 / 2) + (1 - share) * (1 + off**2)
-    variance = {name: second[name] - mean[name] ** 2 for name in mean}
-    target = density(_funnel_and_ball, {"v": (), "x": (size,)}, data)
+    means = np.append((1 - share) * far, np.full(size, (1 - share) * off))
+    funnel = np.append(wide**2, np.full(size, np.exp(wide**2 / 2)))
+    ball = 1 + np.append(far, np.full(size, off)) ** 2
+    shapes = {"v": (), "x": (size,)}
+    mean = split(means, shapes)
+    variance = split(share * funnel + (1 - share) * ball - means**2, shapes)
+    target = density(_funnel_and_ball, shapes, data)
     return from_moments(target, mean, variance, "closed form")
 
 
@@ -254,10 +256,12 @@ def _egg_box(theta, data):
 
 def egg_box(rng: np.random.Generator, seed: int) -> RandomPosterior:
     """A normal full of holes and bumps, as on the board of a game."""
-    data = {"unit": 10 ** rng.uniform(-1, 1), "waves": rng.uniform(1.5, 4)}
-    data |= {"force": rng.uniform(1, 4), "middle": rng.normal(0, 0.7, 2)}
-    corner = np.full(2, 10 * data["unit"])
-    return latticed(_egg_box, {"x": (-corner, corner)}, data, 601)
+    unit, waves, force = 10 ** rng.uniform(-1, 1), *rng.uniform([1.5, 1], 4)
+    data = {"unit": unit, "waves": waves, "force": force}
+    corner = np.full(2, 10 * unit)
+    middle = rng.normal(0, 0.7, 2)
+    box = {"x": (-corner, corner)}
+    return latticed(_egg_box, box, data | {"middle": middle}, 601)
 
 
 def _saturn(theta, data):

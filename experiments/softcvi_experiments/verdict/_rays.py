@@ -70,12 +70,13 @@ def polariser(rng: np.random.Generator, seed: int) -> RandomPosterior:
     count, sd = (4, 8, 30)[seed % 3], rng.uniform(0.3, 0.8)
     angle = rng.uniform(0, np.pi, count)
     y = rng.normal() + rng.uniform(1, 3) * np.cos(angle - rng.uniform(-3, 3)) ** 2
-    data = {"angle": angle, "y": y + sd * rng.normal(size=count), "sd": sd}
+    y += sd * rng.normal(size=count)
+    data = {"angle": angle, "y": y, "sd": sd}
 
     def conditional(u):
         light = np.cos(angle - u) ** 2
         design = np.stack([light, np.ones_like(light)], axis=2)
-        height, *rest = linear_given(design, data["y"], sd, [2, 0], [1, 1])
+        height, *rest = linear_given(design, y, sd, [2, 0], [1, 1])
         return height + _normal(u, 0, 3), *rest
 
     outer, inner = {"turn": (-20.0, 20.0)}, {"bright": (), "dark": ()}

@@ -82,8 +82,7 @@ def _inhibitor(theta, data):
 
 def inhibitor(rng: np.random.Generator, seed: int) -> RandomPosterior:
     """An enzyme, its food and a rival of the food (competitive inhibition)."""
-    s, i = np.meshgrid([0.3, 1.0, 3.0], [0.0, 0.5, 2.0])
-    s, i = s.ravel(), i.ravel()
+    s, i = np.tile([0.3, 1.0, 3.0], 3), np.repeat([0.0, 0.5, 2.0], 3)
     top, half, block = np.exp(rng.normal(0, [0.3, 0.6, 0.6]))
     sd = rng.uniform(0.05, 0.12)
     y = top * s / (s + half * (1 + i / block)) + sd * rng.normal(size=9)

@@ -126,13 +126,13 @@ def bent_line(rng: np.random.Generator, seed: int) -> RandomPosterior:
     mean = rng.normal() + rng.normal(0, 2) * t
     mean += rng.normal(0, 4) * np.maximum(t - rng.uniform(0.2, 0.9), 0)
     sd = unit * rng.uniform(0.1, 0.4)
-    data = {"t": t, "y": unit * mean + sd * rng.normal(size=count), "sd": sd}
-    data["wide"] = 3 * unit
+    y = unit * mean + sd * rng.normal(size=count)
+    data = {"t": t, "y": y, "sd": sd, "wide": 3 * unit}
 
     def conditional(u):
         over = np.maximum(t - u, 0)
         design = np.stack([1 + 0 * over, t + 0 * over, over], axis=2)
-        height, *rest = linear_given(design, data["y"], sd, 0, 3 * unit)
+        height, *rest = linear_given(design, y, sd, 0, 3 * unit)
         return height - 0.5 * ((u[:, 0] - 0.5) / 0.3) ** 2, *rest
 
     outer, inner = {"place": (-2.0, 3.0)}, {"level": (), "before": (), "more": ()}
@@ -151,8 +151,7 @@ def two_steps(rng: np.random.Generator, seed: int) -> RandomPosterior:
     count = (5, 8, 14)[seed % 3]
     t, sd = np.sort(rng.uniform(0, 1, count)), rng.uniform(0.4, 0.8)
     mean = rng.normal() + (t[:, None] > rng.uniform(0.1, 0.9, 2)) @ rng.normal(0, 2, 2)
-    data = {"t": t, "y": mean + sd * rng.normal(size=count), "sd": sd}
-
+    y = mean + sd * rng.normal(size=count)
     # The likelihood is flat between readings: the sum over all pairs of gaps is exact.
     edges = np.concatenate([[-np.inf], t, [np.inf]])
     gap = stats.truncnorm((edges[:-1] - 0.5) / 0.4, (edges[1:] - 0.5) / 0.4, 0.5, 0.4)
@@ -160,14 +159,14 @@ def two_steps(rng: np.random.Generator, seed: int) -> RandomPosterior:
     one, two = (part.ravel() for part in np.indices((count + 1, count + 1)))
     after = np.arange(count)[:, None] >= np.stack([one, two], axis=1)[:, None, :]
     design = np.concatenate([np.ones((len(one), count, 1)), after], axis=2)
-    height, mean, variance = linear_given(design, data["y"], sd, 0, 2)
+    height, mean, variance = linear_given(design, y, sd, 0, 2)
     weights = special.softmax(height + np.log(mass[one] * mass[two]))
     means, variances = gap.mean(), gap.var()
     mean = np.column_stack([means[one], means[two], mean])
     variance = np.column_stack([variances[one], variances[two], variance])
     middle = weights @ mean
     spread = weights @ (variance + (mean - middle) ** 2)
-    shapes = {"when": (2,), "base": (), "step": (2,)}
+    data, shapes = {"t": t, "y": y, "sd": sd}, {"when": (2,), "base": (), "step": (2,)}
     right = split(middle, shapes), split(spread, shapes)
     return from_moments(density(_two_steps, shapes, data), *right, "closed form")
 
@@ -308,7 +307,7 @@ def three_moods(rng: np.random.Generator, seed: int) -> RandomPosterior:
     count, stay = (6, 8, 10)[seed % 3], rng.uniform(0.5, 0.8)
     level, state = rng.normal(0, 3.5, 3), [0]
     for _ in range(count - 1):
-        other = rng.integers(0, 3)
+        other = int(rng.integers(0, 3))
         state.append(state[-1] if rng.uniform() < stay else other)
     y = level[state] + rng.normal(size=count)
     box = {"level": (np.full(3, -27.0), np.full(3, 27.0))}
@@ -332,8 +331,8 @@ def moving_target(rng: np.random.Generator, seed: int) -> RandomPosterior:
     load = (rng.uniform(size=count) < 0.8).astype(float)
     sd = unit * rng.uniform(0.3, 1)
     y = load * x + sd * rng.normal(size=count)
-    data = {"y": y, "load": load, "sd": sd, "wide": 5 * unit}
-    data["log_unit"] = np.log(unit) - 1
+    middle = np.log(unit) - 1
+    data = {"y": y, "load": load, "sd": sd, "wide": 5 * unit, "log_unit": middle}
     bends = np.diff(np.eye(count), n=2, axis=0)
     inside = np.diag(load**2) * (unit / sd) ** 2
     inside[[0, 1], [0, 1]] += 1 / 25
@@ -350,7 +349,7 @@ def moving_target(rng: np.random.Generator, seed: int) -> RandomPosterior:
         variance = unit**2 * np.diagonal(covariance, axis1=1, axis2=2)
         return height, unit * mean, variance
 
-    outer = {"log_step": (data["log_unit"] - 6, data["log_unit"] + 6)}
+    outer = {"log_step": (middle - 6, middle + 6)}
     return nested(_moving, outer, {"x": (count,)}, data, conditional, 301)
 
 

@@ -366,9 +366,9 @@ def many_scales(rng: np.random.Generator, seed: int) -> RandomPosterior:
         middle, shrunk = weights @ u, weights @ gain
         spread = weights @ (gain * error) + weights @ (gain - shrunk) ** 2 * seen**2
         rows.append((middle, weights @ (u - middle) ** 2, shrunk * seen, spread))
-    rows = [np.array(column) for column in zip(*rows, strict=True)]
-    mean = {"log_scale": rows[0], "effect": rows[2]}
-    variance = {"log_scale": rows[1], "effect": rows[3]}
+    parts = [np.array(column) for column in zip(*rows, strict=True)]
+    mean = {"log_scale": parts[0], "effect": parts[2]}
+    variance = {"log_scale": parts[1], "effect": parts[3]}
     shapes = {"log_scale": (kinds,), "effect": (kinds, each)}
     target = density(_many_scales, shapes, {"y": y, "sd": sd})
     return from_moments(target, mean, variance, "quadrature")

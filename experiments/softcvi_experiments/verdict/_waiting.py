@@ -67,7 +67,7 @@ def busy_spells(rng: np.random.Generator, seed: int) -> RandomPosterior:
     for i, j in np.ndindex(n.shape):
         waits = 1
         while waits and n[i, j] < 200:
-            waits += rng.poisson(load[j]) - 1
+            waits += int(rng.poisson(load[j])) - 1
             n[i, j] += 1
     grid = np.linspace(-12, 16, 7001)
     log_load = np.log(special.expit(grid))
@@ -94,9 +94,8 @@ def bugs(rng: np.random.Generator, seed: int) -> RandomPosterior:
     end, many = 10 ** rng.uniform(0, 4), (6, 20, 80)[seed % 3]
     t = rng.exponential(end / rng.uniform(0.3, 2), many)
     t = np.sort(t[t < end])[:60]
-    data = {"t": np.append(t, end / 2)[: max(t.size, 1)], "end": end}
-    data["guess"] = -np.log(end)
-    middle = data["guess"]
+    middle, t = -np.log(end), np.append(t, end / 2)[: max(t.size, 1)]
+    data = {"t": t, "end": end, "guess": middle}
     box = {"log_many": (-7.0, 17.0), "log_quick": (middle - 14, middle + 12)}
     return latticed(_bugs, box, data, 501)
 
@@ -117,8 +116,8 @@ def repairs(rng: np.random.Generator, seed: int) -> RandomPosterior:
         count = rng.poisson(np.exp(power * (log_end - guess)))
         log_t += list(log_end + np.log(rng.uniform(size=count + 1)) / power)
     data = {"log_t": np.array(log_t), "log_end": np.full(machines, log_end)}
-    data["guess"] = guess + rng.normal()
-    middle = data["guess"]
+    middle = guess + rng.normal()
+    data["guess"] = np.array(middle)
     box = {"log_power": (-5.0, 5.0), "log_scale": (middle - 14, middle + 14)}
     return latticed(_repairs, box, data, 401)
 
@@ -238,7 +237,7 @@ def wearing(rng: np.random.Generator, seed: int) -> RandomPosterior:
     end = rng.uniform(0.8, 2.5, count)
     data = {"t": np.minimum(t, end), "seen": t < end}
     box = {"drift": (-5.7, 7.7), "log_sd": (-5.0, 4.2)}
-    return latticed(_wearing, box, data, 401)
+    return latticed(_wearing, box, data, 241)
 
 
 def _blinded(theta, data):
@@ -302,7 +301,7 @@ def step_stress(rng: np.random.Generator, seed: int) -> RandomPosterior:
         dead[k], time[k] = np.sum(life < limit), np.minimum(life, limit).sum()
         lamps -= int(dead[k])
     data = {"stress": unit * stress, "dead": dead, "time": time + 1e-9}
-    data |= {"guess": guess - 3, "prior_sd": 2 / unit}
+    data |= {"guess": np.array(guess - 3), "prior_sd": np.array(2 / unit)}
     box = {"base": (guess - 18, guess + 12), "slope": (-14 / unit, 14 / unit)}
     return latticed(_step_stress, box, data, 601)
 

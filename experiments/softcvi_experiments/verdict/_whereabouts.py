@@ -121,11 +121,12 @@ def lamps(rng: np.random.Generator, seed: int) -> RandomPosterior:
     count, sd = (5, 8, 16)[seed % 3], rng.uniform(0.2, 0.4)
     x, where = np.linspace(-4, 4, count), rng.normal(0, 1.8, 2)
     y = np.exp(-0.5 * (x[:, None] - where) ** 2) @ rng.uniform(0.5, 2, 2)
-    data = {"x": x, "y": y + sd * rng.normal(size=count), "sd": sd}
+    y += sd * rng.normal(size=count)
+    data = {"x": x, "y": y, "sd": sd}
 
     def conditional(u):
         light = np.exp(-0.5 * (x[:, None] - u[:, None, :]) ** 2)
-        height, *rest = linear_given(light, data["y"], sd, 1, 1)
+        height, *rest = linear_given(light, y, sd, 1, 1)
         return height + _normal(u, 0, 2), *rest
 
     outer = {"where": (np.full(2, -13.5), np.full(2, 13.5))}
@@ -271,13 +272,14 @@ def stamp(rng: np.random.Generator, seed: int) -> RandomPosterior:
     x = np.sort(rng.uniform(-5, 5, count))
     z = x - rng.normal(0, 1.5)
     y = rng.normal() + rng.uniform(0.8, 1.5) * np.cos(3 * z) * np.exp(-(z**2) / 8)
-    data = {"x": x, "y": y + sd * rng.normal(size=count), "sd": sd}
+    y += sd * rng.normal(size=count)
+    data = {"x": x, "y": y, "sd": sd}
 
     def conditional(u):
         z = x - u
         pattern = np.cos(3 * z) * np.exp(-(z**2) / 8)
         design = np.stack([pattern, np.ones_like(pattern)], axis=2)
-        height, *rest = linear_given(design, data["y"], sd, [1, 0], [0.7, 1])
+        height, *rest = linear_given(design, y, sd, [1, 0], [0.7, 1])
         return height + _normal(u, 0, 2), *rest
 
     outer = {"shift": (-14.0, 14.0)}
