@@ -21,7 +21,7 @@ from softcvi.cli._errors import (
     explain,
     usage_message,
 )
-from softcvi.cli._reading import no_silent_end
+from softcvi.cli._reading import keep_exit_code, no_silent_end
 from softcvi.cli._terminal import clear_warnings, close_output, print_anything, tell
 
 _PIPE_CLOSED = 141
@@ -94,7 +94,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
     Args:
-        argv: Arguments without the program's name; those of the process by default.
+        argv: Arguments without the program's name; by default those of the process,
+            which then ends with the code that this gives, whatever the model does.
 
     Returns:
         0 done, 1 failed, 2 bad input, 130 interrupted.
@@ -106,7 +107,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         True
     """
     print_anything()
-    words = list(sys.argv[1:] if argv is None else argv)
+    if argv is not None:
+        return _end_of(list(argv))
+    try:
+        return _end_of(sys.argv[1:])
+    finally:
+        keep_exit_code()
+
+
+def _end_of(words: list[str]) -> int:
+    """The exit code of a command."""
     command = "softcvi"
     try:
         app = make_app()

@@ -148,7 +148,7 @@ def _import(path: Path) -> ModuleType:
 def exited(path: Path, stop: SystemExit) -> CommandError:
     """The error for a model that ends the program instead of defining a model."""
     where = in_file(stop, path.resolve()) or f"{path.name}: SystemExit: {stop}"
-    call = "os._exit" if isinstance(stop, ProcessEnd) else "sys.exit"
+    call = str(stop).split("(")[0] if isinstance(stop, ProcessEnd) else "sys.exit"
     return CommandError(f"{where}. Remove the call of {call} from the model.", FAILURE)
 
 

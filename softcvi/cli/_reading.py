@@ -7,8 +7,9 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from softcvi.cli._errors import FAILURE, CommandError, in_file
 from softcvi.cli._terminal import tell
@@ -19,7 +20,10 @@ _GRACE_SECONDS = 2.0
 _LONGEST = 1e8
 # What faulthandler raises if standard error is closed, or no file.
 _NO_FILE = (OSError, AttributeError, RuntimeError)
-# `os.abort` and signals end with a code and are told by the shell; this one is silent.
+# `os.abort` and signals end with a code and are told by the shell; these are silent. The
+# others of their kind call them, and `os` has them from its own module.
+_SILENT_ENDS = ("_exit", "execv", "execve")
+_HOLDERS = [sys.modules[name] for name in ("os", os.name) if name in sys.modules]
 _end_process = os._exit
 
 
@@ -27,12 +31,39 @@ class ProcessEnd(SystemExit):
     """What ``os._exit`` raises while a command runs."""
 
 
+def keep_exit_code() -> None:
+    """Let what would end this process in silence raise, until it ends by itself.
+
+    For the end of a command: what a model has registered by ``atexit`` would otherwise
+    replace the exit code, and keep temporary files from being removed.
+
+    Example:
+        >>> keep_exit_code()  # doctest: +SKIP
+    """
+    for holder in _HOLDERS:
+        for name in _SILENT_ENDS:
+            setattr(holder, name, _refusal(name, getattr(os, name)))
+
+
+def _refusal(name: str, end: Callable[..., Any]) -> Callable[..., Any]:
+    owner = os.getpid()
+
+    def refuse(*args: Any, **named: Any) -> None:
+        if os.getpid() != owner:  # a forked child ends as it always does
+            end(*args, **named)
+        listed = ", ".join(map(repr, args[:1]))
+        raise ProcessEnd(f"os.{name}({listed})")
+
+    return refuse
+
+
 @contextlib.contextmanager
 def no_silent_end() -> Iterator[None]:
     """Let ``os._exit`` raise, and let crashes of compiled code name where they were.
 
     A model that calls it would end the command with the exit code of success, without
-    an answer and without a word. Forked children end as they always do.
+    an answer and without a word; so would one that becomes another program
+    (``os.execv``). Forked children end as they always do.
 
     Example:
         >>> import os
@@ -43,22 +74,17 @@ def no_silent_end() -> Iterator[None]:
         ...         print(stop)
         os._exit(0)
     """
-    owner, before = os.getpid(), os._exit
-
-    def refuse(status: int = 0) -> None:
-        if os.getpid() != owner:
-            before(status)
-        raise ProcessEnd(f"os._exit({status!r})")
-
+    before = [(h, name, getattr(h, name)) for h in _HOLDERS for name in _SILENT_ENDS]
     had_handler = faulthandler.is_enabled()
     if not had_handler:
         with contextlib.suppress(*_NO_FILE):
             faulthandler.enable(sys.stderr)
-    os._exit = refuse  # type: ignore[assignment]
+    keep_exit_code()
     try:
         yield
     finally:
-        os._exit = before
+        for holder, name, end in before:
+            setattr(holder, name, end)
         if not had_handler:
             faulthandler.disable()
 

@@ -78,6 +78,8 @@ def test_a_folder_is_held_once(tmp_path):
         ("raise SystemExit\n", 1),
         ("import os\nos._exit(0)\n", 2),
         ("from os import _exit\nimport numpyro\ndef model():\n    _exit(0)\n", 4),
+        ("import os, sys\nos.execv(sys.executable, ['python', '-c', ''])\n", 2),
+        ("import os\n__import__(os.name)._exit(0)\n", 2),
     ],
 )
 def test_a_model_that_exits_is_an_error(tmp_path, capsys, text, line):
@@ -87,10 +89,47 @@ def test_a_model_that_exits_is_an_error(tmp_path, capsys, text, line):
     assert main(["fit", str(tmp_path / "model.py"), "--out", str(out)]) == 1
     assert os._exit is end
     error = capsys.readouterr().err
-    call = "os._exit" if "_exit" in text else "sys.exit"
+    call = next((c for c in ("_exit", "execv") if c in text), None)
+    call = "sys.exit" if call is None else f"os.{call}"
     assert f"model.py:{line}: " in error
     assert f"Remove the call of {call} from the model." in error
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "os._exit(0)",
+        "__import__(os.name)._exit(0)",
+        "sys.exit(0)",
+        "os.execv(sys.executable, [sys.executable, '-c', ''])",
+    ],
+)
+def test_what_a_model_does_at_the_end_keeps_the_exit_code(tmp_path, end):
+    """What was registered before it, such as removing temporary files, runs as well."""
+    path = tmp_path / "model.py"
+    path.write_text(
+        "import atexit, os, sys\n"
+        "atexit.register(lambda: print('the end'))\n"
+        f"atexit.register(lambda: {end})\n"
+        "1 / 0\n"
+    )
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "softcvi",
+            "fit",
+            str(path),
+            "--out",
+            str(tmp_path / "o"),
+        ],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "model.py:4: ZeroDivisionError" in done.stderr
+    assert done.stdout == "the end\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
