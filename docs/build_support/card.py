@@ -15,6 +15,7 @@ ASSETS = Path(__file__).parents[1] / "assets"
 
 def main() -> None:
     """Name, purpose and the picture of the home page, 1200 by 630 pixels."""
+    mpl.rcdefaults()  # whatever matplotlibrc there is
     figure = plt.figure(figsize=(12, 6.3), dpi=100, facecolor="#27306b")
     figure.text(0.05, 0.83, "softcvi", color="white", size=52, weight="bold")
     words = "Bayesian posteriors, and whether they can be trusted"

@@ -19,6 +19,7 @@ def on_pre_build(config) -> None:
     import softcvi
 
     mpl.use("svg")
+    mpl.rcdefaults()  # whatever matplotlibrc there is
     softcvi.enable_compilation_cache()
     warnings.filterwarnings("ignore", module="(pymc|pytensor|arviz).*")
 

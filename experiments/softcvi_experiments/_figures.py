@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from softcvi.report import own_settings
 from softcvi_experiments.figures import (
     METHOD_COLOURS,
     METHOD_LABELS,
@@ -45,6 +46,7 @@ _LIMIT: dict[str, Any] = {
 }
 
 
+@own_settings()
 def metrics_figure(
     records: Sequence[Record],
     published: Mapping[tuple[str, str], Mapping[str, Any]] | None = None,
@@ -92,6 +94,7 @@ def metrics_figure(
     return figure
 
 
+@own_settings()
 def particles_figure(records: Sequence[Record]) -> "Figure":
     """Log probability and run time against the number of particles.
 
@@ -148,6 +151,7 @@ def _shown_range(scores: Sequence[float]) -> tuple[float | None, float | None]:
     return best - reach, best + 0.1 * reach
 
 
+@own_settings()
 def slcp_figure(draws: dict[str, list[Draws]], references: list[Draws]) -> "Figure":
     """The four modes of SLCP: a row for each run, a column for each method.
 
@@ -174,6 +178,7 @@ def slcp_figure(draws: dict[str, list[Draws]], references: list[Draws]) -> "Figu
     return figure
 
 
+@own_settings()
 def marginals_figure(
     draws: dict[str, dict[str, Draws]], references: dict[str, Draws], most: int = 10
 ) -> "Figure":

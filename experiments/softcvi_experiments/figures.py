@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from softcvi.report import own_settings
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -54,6 +56,7 @@ def new_figure(rows: int, columns: int, width: float, height: float) -> Any:
     return figure, figure.subplots(rows, columns, squeeze=False)
 
 
+@own_settings()
 def save_figure(figure: "Figure", folder: str | Path, name: str) -> list[Path]:
     """Write a figure as PNG, SVG and PDF, the same bytes every time.
 

@@ -20,8 +20,8 @@ _GRACE_SECONDS = 2.0
 _LONGEST = 1e8
 # What faulthandler raises if standard error is closed, or no file.
 _NO_FILE = (OSError, AttributeError, RuntimeError)
-# `os.abort` and signals end with a code and are told by the shell; these are silent. The
-# others of their kind call them, and `os` has them from its own module.
+# `os.abort` and signals end with a code and are told by the shell; these are silent.
+# The others of their kind call them, and `os` has them from a module of its own.
 _SILENT_ENDS = ("_exit", "execv", "execve")
 _HOLDERS = [sys.modules[name] for name in ("os", os.name) if name in sys.modules]
 _end_process = os._exit

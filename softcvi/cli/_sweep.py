@@ -1,6 +1,7 @@
 """``softcvi sweep``: a grid of fits, on one core, on many, or on a cluster."""
 
 import functools
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -96,11 +97,10 @@ def sweep(
 
 def _drawn(result: Any, out: Path) -> list[Path]:
     """The picture of a sweep, where matplotlib is installed."""
-    try:
-        import matplotlib  # noqa: F401
-    except ModuleNotFoundError:
-        return []
     from softcvi.report import draw_sweep
+
+    if find_spec("matplotlib") is None:
+        return []
 
     draw_sweep(result.labelled_groups(), out / "sweep.png")
     return [out / "sweep.png"]

@@ -9,7 +9,7 @@ from softcvi.report._picture import draw_pair, draw_sweep
 from softcvi.report._reference import needs_model
 from softcvi.report._table import Table
 from softcvi.report._view import FitView
-from softcvi.report.style import METHOD_STYLES, Style, style_of
+from softcvi.report.style import METHOD_STYLES, Style, own_settings, style_of
 
 __all__ = [
     "METHOD_STYLES",
@@ -22,6 +22,7 @@ __all__ = [
     "draw_pair",
     "draw_sweep",
     "needs_model",
+    "own_settings",
     "pair_chart",
     "read_fit",
     "save_fit",

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from softcvi.report.style import RC_PARAMS, Style, themed
+from softcvi.report.style import RC_PARAMS, Style, own_settings, themed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -86,18 +86,14 @@ def draw(
         >>> "<path" in draw(100, 80, lambda axes: axes.plot([0, 1], [0, 1]))
         True
     """
-    from matplotlib import rc_context, rcParamsDefault
-    from matplotlib.figure import Figure
-
     rows, columns = grid
     left, right, top, bottom = margins
     inner_width = (width - left - right - gaps[0] * (columns - 1)) / columns
     inner_height = (height - top - bottom - gaps[1] * (rows - 1)) / rows
     size = (width / _POINTS_PER_INCH, height / _POINTS_PER_INCH)
-    # Not those of a `matplotlibrc` in the current folder, which may be a stranger's:
-    # its settings run LaTeX. A backend is not used, and would be a module.
-    defaults = {k: v for k, v in rcParamsDefault.items() if k != "backend"}
-    with rc_context({**defaults, **RC_PARAMS, "svg.hashsalt": "softcvi"}):
+    with own_settings({**RC_PARAMS, "svg.hashsalt": "softcvi"}):
+        from matplotlib.figure import Figure
+
         figure = Figure(figsize=size)
         axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
         figure.subplots_adjust(

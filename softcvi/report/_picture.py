@@ -7,11 +7,12 @@ from typing import Any
 from softcvi.diagnostics import THRESHOLDS
 from softcvi.report._chart import shortened
 from softcvi.report._view import FitView
-from softcvi.report.style import style_of
+from softcvi.report.style import own_settings, style_of
 
 _DOTS = 3000
 
 
+@own_settings()
 def draw_pair(views: Sequence[FitView], path: Path) -> None:
     """Draw the pair that the fits of one posterior name.
 
@@ -51,6 +52,7 @@ def draw_pair(views: Sequence[FitView], path: Path) -> None:
 _LABEL = 40
 
 
+@own_settings()
 def draw_sweep(
     groups: Sequence[tuple[str, Sequence[dict[str, Any]]]], path: Path
 ) -> None:

@@ -5,8 +5,12 @@ has a partner: ``themed`` replaces both kinds of colours in an SVG by what follo
 theme of the page.
 """
 
+import contextlib
 import dataclasses
 import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 
@@ -120,6 +124,52 @@ RC_PARAMS: dict[str, Any] = {
     "path.simplify": False,
     "svg.fonttype": "none",
 }
+
+
+# matplotlib's own file of settings has 40 kB.
+_LARGEST_SETTINGS = 1_000_000
+
+
+@contextlib.contextmanager
+def own_settings(settings: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Draw by matplotlib's defaults, whatever ``matplotlibrc`` there is.
+
+    One in the current folder may be a stranger's: its settings run LaTeX. Also a
+    decorator of functions that draw.
+
+    Args:
+        settings: Settings beside the defaults.
+
+    Example:
+        >>> import matplotlib
+        >>> with matplotlib.rc_context({"axes.facecolor": "red"}), own_settings():
+        ...     print(matplotlib.rcParams["axes.facecolor"])
+        white
+    """
+    _refuse_unreadable(Path("matplotlibrc"))
+    from matplotlib import rc_context, rcParamsDefault
+
+    # A backend is not used, and would be a module.
+    defaults = {k: v for k, v in rcParamsDefault.items() if k != "backend"}
+    with rc_context({**defaults, **(settings or {})}):
+        yield
+
+
+def _refuse_unreadable(path: Path) -> None:
+    """Say what matplotlib would fail or wait at while it is imported."""
+    if "matplotlib" in sys.modules or not path.exists() or path.is_dir():
+        return
+    why = "not a file, or too large"
+    if path.is_file() and path.stat().st_size <= _LARGEST_SETTINGS:
+        try:
+            path.read_text(encoding="utf-8")
+            return
+        except (OSError, UnicodeDecodeError) as error:
+            why = str(error)
+    raise OSError(
+        f"{path}: matplotlib cannot read these settings in the current folder ({why}). "
+        "Remove them, or change to another folder."
+    )
 
 
 def style_of(method: str) -> Style:

@@ -5,6 +5,8 @@ import io
 import json
 import os
 import struct
+import subprocess
+import sys
 import tempfile
 import zipfile
 
@@ -188,6 +190,64 @@ def test_pages_do_not_follow_settings_that_run_latex(tmp_path, monkeypatch):
     monkeypatch.setattr("matplotlib.texmanager.TexManager.make_dvi", run)
     with matplotlib.rc_context({"text.usetex": True}):
         write_report(FitView.example(), tmp_path / "page.html")
+
+
+RECORD = {"status": "finished", "khat": 0.3, "seconds": 2.0, "verdict": "trusted"}
+COLOURFUL = """\
+axes.facecolor: red
+savefig.dpi: 30
+savefig.bbox: tight
+font.size: 30
+image.interpolation_stage: no such thing
+"""
+
+
+def drawn(folder):
+    """Bytes of the figures that another process draws in a folder."""
+    done = subprocess.run(
+        [sys.executable, "-c", DRAW], cwd=folder, capture_output=True, text=True
+    )
+    assert not done.returncode, done.stderr
+    return [(folder / name).read_bytes() for name in ("sweep.png", "metrics.svg")]
+
+
+DRAW = f"""
+from pathlib import Path
+from softcvi.report import draw_sweep
+from softcvi_experiments._figures import metrics_figure
+from softcvi_experiments.figures import save_figure
+draw_sweep([("elbo", [{RECORD}])], Path("sweep.png"))
+record = {{"task": "slcp", "method": "elbo", "run": 0, "log_prob_reference": -3.0,
+    "posterior_mean_accuracy": -1.0, "coverage_nominal": [0.0, 1.0],
+    "coverage_actual": [0.0, 1.0]}}
+save_figure(metrics_figure([record]), ".", "metrics")
+"""
+
+
+def test_figures_follow_no_settings_of_the_current_folder(tmp_path):
+    pytest.importorskip("matplotlib")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "matplotlibrc").write_text(COLOURFUL)
+    assert drawn(tmp_path / "a") == drawn(tmp_path / "b")
+
+
+@pytest.mark.parametrize("kind", ["bytes", "pipe"])
+def test_settings_that_matplotlib_cannot_read_are_named(tmp_path, kind):
+    """Importing matplotlib would fail at the first and wait for the second."""
+    pytest.importorskip("matplotlib")
+    save_fit(FitView.example(), tmp_path / "fit")
+    if kind == "bytes":
+        (tmp_path / "matplotlibrc").write_bytes(b"\xff\xfe")
+    else:
+        os.mkfifo(tmp_path / "matplotlibrc")
+    command = [sys.executable, "-m", "softcvi", "report", "fit"]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2
+    assert "matplotlibrc: matplotlib cannot read" in done.stderr
+    assert "Remove them" in done.stderr
 
 
 def test_what_no_page_can_be_made_from_is_named(tmp_path, capsys, monkeypatch):

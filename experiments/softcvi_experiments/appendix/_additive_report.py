@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import jax.numpy as jnp
 import numpy as np
 
+from softcvi.report import own_settings
 from softcvi_experiments._figures import new_figure
 from softcvi_experiments.appendix._additive_metrics import centred_truth
 from softcvi_experiments.figures import METHOD_COLOURS, METHOD_LABELS
@@ -118,6 +119,7 @@ def rates_table(records: Sequence[Record]) -> str:
     return markdown_table([*header, *(name.replace("_", " ") for name in names)], lines)
 
 
+@own_settings()
 def additive_figure(records: Sequence[Record]) -> "Figure":
     """Means and 95 % intervals of the first three components, a row for each method.
 

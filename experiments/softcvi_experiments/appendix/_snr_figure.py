@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from softcvi.report import own_settings
 from softcvi_experiments._figures import new_figure
 from softcvi_experiments.appendix._toy_normal import TRUE_LOG_SD, TRUE_MEAN
 from softcvi_experiments.figures import METHOD_COLOURS, METHOD_LABELS
@@ -18,6 +19,7 @@ _SYMBOL = {"mean": "$\\mu$", "log_sd": "$\\log\\,\\sigma$"}
 _STYLES = {"snis-fkl": "--"}
 
 
+@own_settings()
 def snr_figure(records: Sequence[dict[str, Any]]) -> "Figure":
     """Three rows of panels, a column for each dimension and parameter.
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from softcvi.report import own_settings
 from softcvi_experiments._figures import new_figure
 from softcvi_experiments.figures import METHOD_COLOURS, METHOD_LABELS
 
@@ -16,6 +17,7 @@ _MOST_POINTS = 3000
 _HAS_MARGIN = 16
 
 
+@own_settings()
 def vae_figure(pictures: Mapping[str, Mapping[str, np.ndarray]]) -> "Figure":
     """The decoded grid of each method above the embedding of the test images.
 

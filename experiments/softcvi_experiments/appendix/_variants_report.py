@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from softcvi.report import own_settings
 from softcvi_experiments._tables import coverage_offset
 from softcvi_experiments.appendix._variants import DEFAULTS
 from softcvi_experiments.figures import (
@@ -40,6 +41,7 @@ _REACH = 8.0
 _PANEL_WIDTH, _LABEL_WIDTH = 2.8, 2.2
 
 
+@own_settings()
 def variants_figure(
     records: Sequence[Record], labels: Mapping[str, str], title: str
 ) -> "Figure":

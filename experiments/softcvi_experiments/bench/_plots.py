@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from softcvi.report import own_settings
 from softcvi_experiments.tasks import get_task
 
 Payload = dict[str, Any]
@@ -66,6 +67,7 @@ def _bars(
         axis.xaxis.set_minor_formatter(NullFormatter())
 
 
+@own_settings()
 def draw_peers(payload: Payload, path: Path) -> None:
     """Time per step relative to ours, and our overhead.
 
@@ -91,6 +93,7 @@ def draw_peers(payload: Payload, path: Path) -> None:
     figure.savefig(path, dpi=130)
 
 
+@own_settings()
 def draw_growth(payload: Payload, path: Path) -> None:
     """Cost against size on log scales, with slopes; memory beside its bound.
 
@@ -128,6 +131,7 @@ def draw_growth(payload: Payload, path: Path) -> None:
     figure.savefig(path, dpi=130)
 
 
+@own_settings()
 def draw_compile(payload: Payload, path: Path) -> None:
     """Seconds of imports, compilation and first steps.
 
@@ -153,6 +157,7 @@ def draw_compile(payload: Payload, path: Path) -> None:
     figure.savefig(path, dpi=130)
 
 
+@own_settings()
 def draw_figure(payload: Payload, path: Path) -> None:
     """Microseconds per step of one fit and of many at once.
 

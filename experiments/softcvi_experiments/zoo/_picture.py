@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from softcvi.report import own_settings
 from softcvi_experiments.zoo._registry import get, names
 
 _STYLE = {
@@ -19,6 +20,7 @@ _STYLE = {
 _FLOOR, _CEILING = 1e-2, 1e2
 
 
+@own_settings()
 def draw_picture(records: list[dict], path: Path | str) -> None:
     """Draw mean error, sd ratio and seconds by model (median over seeds).
 
