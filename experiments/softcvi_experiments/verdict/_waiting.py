@@ -7,7 +7,7 @@ from jax.scipy.special import gammaln, log_ndtr, logsumexp
 from scipy import special
 
 from softcvi.targets import UnconstrainedSpace, positive
-from softcvi_experiments.verdict._lattice import latticed
+from softcvi_experiments.verdict._lattice import latticed, nested
 from softcvi_experiments.verdict._posterior import (
     RandomPosterior,
     density,
@@ -160,9 +160,26 @@ def sudden_risk(rng: np.random.Generator, seed: int) -> RandomPosterior:
     need = rng.exponential(size=count)
     t = np.where(need < low * when, need / low, when + (need - low * when) / high)
     end = rng.uniform(1.5, 3, count)
-    data = {"t": np.minimum(t, end), "seen": t < end}
-    box = {"log_before": (-8.0, 5.0), "log_after": (-8.0, 5.0), "when": (-1.7, 3.7)}
-    return latticed(_sudden_risk, box, data, 81)
+    t, seen, rate = np.minimum(t, end), t < end, np.linspace(-8, 5, 401)
+
+    def one_rate(deaths, time):
+        rows = deaths[:, None] * rate - time[:, None] * np.exp(rate)
+        rows -= 0.5 * (rate + 1) ** 2
+        total = special.logsumexp(rows, axis=1)
+        weights = np.exp(rows - total[:, None])
+        return total, weights @ rate, weights @ rate**2
+
+    def conditional(u):
+        after = np.maximum(t - np.maximum(u, 0), 0)
+        late = np.sum(seen & (after > 0), axis=1)
+        low = one_rate(seen.sum() - late, np.sum(t - after, axis=1))
+        high = one_rate(late, np.sum(after, axis=1))
+        mean, square = (np.stack([low[i], high[i]], axis=1) for i in (1, 2))
+        height = low[0] + high[0] - 0.5 * ((u[:, 0] - 1) / 0.4) ** 2
+        return height, mean, square - mean**2
+
+    inner, data = {"log_before": (), "log_after": ()}, {"t": t, "seen": seen}
+    return nested(_sudden_risk, {"when": (-2.0, 4.0)}, inner, data, conditional, 2001)
 
 
 def _panel(theta, data):

@@ -169,7 +169,7 @@ def _creep(theta, data):
 
 def creep(rng: np.random.Generator, seed: int) -> RandomPosterior:
     """Ground that creeps along a fault that is locked down to an unknown depth."""
-    count, unit = (5, 9, 25)[seed % 3], 10 ** rng.uniform(-2, 4)
+    count, unit = (8, 12, 25)[seed % 3], 10 ** rng.uniform(-2, 4)
     x, speed = np.sort(rng.normal(0, 2, count)), 10 ** rng.uniform(-2, 2)
     y = rng.normal() + rng.normal(0, 1.5) * np.arctan((x - rng.normal()) / 1.2)
     sd = speed * rng.uniform(0.15, 0.4)
