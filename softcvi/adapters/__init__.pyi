@@ -1,5 +1,6 @@
 # What `softcvi.adapters` offers. Nothing is loaded before it is used.
 
+from . import numpyro, pymc, stan
 from ._arviz import to_arviz
 from ._ask_tell import AskTellSession
 from ._blackjax import VIAlgorithm, VIState, as_blackjax
@@ -41,7 +42,10 @@ __all__ = [
     "from_pymc",
     "from_pystan",
     "from_stan",
+    "numpyro",
     "numpyro_guide",
     "posterior_predictive",
+    "pymc",
+    "stan",
     "to_arviz",
 ]

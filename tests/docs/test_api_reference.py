@@ -28,7 +28,8 @@ MODULES = (
 
 
 def _public(short: str) -> list[str]:
-    return list(importlib.import_module(f"softcvi.{short}").__all__)
+    module = importlib.import_module(f"softcvi.{short}")
+    return [n for n in module.__all__ if not inspect.ismodule(getattr(module, n))]
 
 
 def _documented(short: str) -> list[str]:
