@@ -285,3 +285,14 @@ def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path, capsys, name):
     os.mkfifo(posterior)
     with pytest.raises(ValueError, match=r"fit\.softcvi"):
         softcvi.load(posterior)
+
+
+@pytest.mark.parametrize("name", ["jinja2", "json", "numpy", "cyclopts"])
+def test_modules_in_the_current_folder_are_not_run(tmp_path, name):
+    """`python -m` looks there first, and the folder may be a stranger's."""
+    save_fit(FitView.example(), tmp_path / "fit")
+    (tmp_path / f"{name}.py").write_text("open('was run', 'w')\n")
+    command = [sys.executable, "-m", "softcvi", "report", "fit"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert not done.returncode, done.stderr
+    assert not (tmp_path / "was run").exists()
