@@ -258,15 +258,6 @@ def test_subpackages_load_when_they_are_asked_for():
     assert printed_words(code) == ["False", "True", "False"]
 
 
-@pytest.mark.parametrize(
-    ("package", "name"), [("numpyro", "svi"), ("pymc", "fit"), ("stan", "Httpstan")]
-)
-def test_what_is_for_one_framework_alone_is_reached_by_its_name(package, name):
-    pytest.importorskip({"stan": "numpy"}.get(package, package))
-    code = f"import softcvi; print(softcvi.adapters.{package}.{name}.__name__)"
-    assert printed_words(code) == [name]
-
-
 def test_tracked_files_name_no_place_on_one_machine():
     if shutil.which("git") is None or not (ROOT / ".git").exists():
         pytest.skip("needs a git checkout")

@@ -9,6 +9,7 @@ import functools
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -32,6 +33,9 @@ _MAX_DIRECTIONS = 64
 _MAX_HESSIAN = 200
 _FLAT_CURVATURE = 1e-3
 _SINGLE_SHARE = 0.99
+# How far below the largest number the furthest points stay: sums of a few parameters
+# times data must not overflow.
+_ROOM = 1e4
 
 
 class ImproperDirection(eqx.Module):
@@ -98,7 +102,10 @@ def improper_directions(
     rng = numpy_generator(key)
     base = draws[rng.choice(len(draws), _BASE_POINTS, replace=False)]
     scale = draws.std(axis=0)
-    scale = np.where(scale > 0, scale, 1.0)
+    # Draws of an answer that has run away may be so wide that what lies further out
+    # overflows.
+    widest = np.finfo(jnp.result_type(float)).max / (_ROOM * _DISTANCES[-1])
+    scale = np.where(scale > 0, np.minimum(scale, widest), 1.0)
     far = _directions(rng, draws, scale)
     flat = _flat_directions(target, base[0], scale)
     directions = np.concatenate([far, flat])

@@ -62,6 +62,21 @@ def test_infinite_mass_along_a_sum_is_found():
     assert found(only_the_sum_is_known)
 
 
+def test_infinite_mass_is_found_from_draws_near_the_largest_number():
+    """A fit may run that far before it ends; what lies further out overflows."""
+
+    def classified(x):
+        logits = x["b"] * jnp.array([0.5, 1.0, 2.0])
+        value = (logits - jnp.maximum(logits, 0) - jnp.log1p(jnp.exp(-logits))).sum()
+        return jnp.where(jnp.isnan(value), -jnp.inf, value)
+
+    target = softcvi.DensityTarget(classified, {"b": jnp.zeros(())})
+    largest = np.finfo(jnp.result_type(float)).max
+    draws = largest * 1e-5 * np.random.default_rng(0).uniform(1, 2, (500, 1))
+    [direction] = improper_directions(jax.random.key(1), target, draws)
+    assert direction.name == "b"
+
+
 def funnel(x):
     return norm.logpdf(x["a"], 0, 3.0) + norm.logpdf(x["b"], 0, jnp.exp(x["a"] / 2))
 
