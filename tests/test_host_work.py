@@ -19,7 +19,7 @@ from softcvi.diagnostics import improper_directions
 from softcvi.fitting._loop import prepare
 from softcvi.fitting._optimizer import as_optimizer
 from softcvi.starts._double import as_density
-from softcvi.starts._tempered import Evaluator
+from softcvi.starts._evaluator import Evaluator
 
 TREE = {"a": np.arange(3.0), "b": np.ones((2, 2)), "c": np.float64(5.0)}
 

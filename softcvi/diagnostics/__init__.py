@@ -20,6 +20,7 @@ from softcvi.diagnostics._metrics import (
     reference_log_prob,
 )
 from softcvi.diagnostics._precision import density_rounding
+from softcvi.diagnostics._redraw import RedrawCheck
 from softcvi.diagnostics._short_chains import short_chains
 from softcvi.diagnostics._summary import summarise
 from softcvi.diagnostics._thresholds import THRESHOLDS, Thresholds
@@ -36,6 +37,7 @@ __all__ = [
     "GradientStatistics",
     "ImproperDirection",
     "Kind",
+    "RedrawCheck",
     "SamplerEvidence",
     "SearchEvidence",
     "Severity",

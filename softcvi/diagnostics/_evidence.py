@@ -6,6 +6,7 @@ from jaxtyping import Float
 
 from softcvi.diagnostics._broad import BroadCheck, BroadMoments
 from softcvi.diagnostics._improper import ImproperDirection
+from softcvi.diagnostics._redraw import RedrawCheck
 from softcvi.posterior import ImportanceSample
 
 # Larger values are cut off here: a heavy tail may have no mean.
@@ -206,6 +207,9 @@ class Evidence(eqx.Module):
         precision: Size of the rounding errors in log densities, in nats.
         search: How thoroughly other modes were looked for.
         broad: How the answer differs from the broad draws of the search.
+        redrawn: How the answer changes when parameters are drawn anew, a few at a time;
+            None where something else speaks against it already, or where that takes too
+            many evaluations.
         improper: Directions along which the posterior has infinite mass.
         cut: Share of the lines through draws that meet a NaN before the density has
             fallen; None where no NaN was met anywhere.
@@ -238,6 +242,7 @@ class Evidence(eqx.Module):
     precision: float | None = None
     search: SearchEvidence | None = None
     broad: BroadCheck | None = None
+    redrawn: RedrawCheck | None = None
     improper: tuple[ImproperDirection, ...] = ()
     cut: float | None = None
     change: float = 0.0

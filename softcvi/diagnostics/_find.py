@@ -5,7 +5,9 @@ import enum
 import equinox as eqx
 import numpy as np
 
+from softcvi.diagnostics._broad import BroadCheck
 from softcvi.diagnostics._evidence import Evidence, SamplerEvidence, WeightEvidence
+from softcvi.diagnostics._redraw import RedrawCheck
 from softcvi.diagnostics._thresholds import THRESHOLDS
 
 
@@ -59,6 +61,7 @@ class Kind(enum.Enum):
     SAMPLER_DIVERGENCES = "divergences"
     PRECISION = "precision"
     BROAD_DRAWS = "broad draws"
+    REDRAWN = "redrawn parameters"
     MISSING_MASS = "missing mass"
     IMPROPER = "improper"
     CUT = "cut by NaN"
@@ -301,17 +304,8 @@ def _of_search(evidence: Evidence) -> list[Finding]:
     if evidence.precision is not None and not evidence.precision <= t.max_rounding:
         numbers = {"nats": evidence.precision}
         found.append(Finding(Kind.PRECISION, Severity.BAD, numbers))
-    check = evidence.broad
-    if check is not None:
-        factor = _factor_off((check.spread,))
-        severities = (
-            _graded(check.shift, t.caution_broad_shift, t.bad_shift),
-            _graded(factor, t.caution_broad_spread, t.bad_spread),
-        )
-        worst = max((s for s in severities if s is not None), default=None)
-        if worst is not None:
-            numbers = {"shift": check.shift, "spread": check.spread}
-            found.append(Finding(Kind.BROAD_DRAWS, worst, numbers))
+    found += _of_moments(Kind.BROAD_DRAWS, evidence.broad)
+    found += _of_moments(Kind.REDRAWN, evidence.redrawn)
     missing = None if evidence.search is None else evidence.search.missing_mass
     if missing is not None:
         severity = _graded(missing, t.caution_missing, t.bad_missing)
@@ -330,6 +324,21 @@ def _of_search(evidence: Evidence) -> list[Finding]:
         numbers = {"count": float(len(evidence.model_warnings))}
         found.append(Finding(Kind.MODEL_WARNING, Severity.CAUTION, numbers))
     return found
+
+
+def _of_moments(kind: Kind, check: BroadCheck | RedrawCheck | None) -> list[Finding]:
+    """Means and standard deviations that other draws have."""
+    t = THRESHOLDS
+    if check is None:
+        return []
+    severities = (
+        _graded(check.shift, t.caution_other_shift, t.bad_shift),
+        _graded(_factor_off((check.spread,)), t.caution_other_spread, t.bad_spread),
+    )
+    worst = max((s for s in severities if s is not None), default=None)
+    if worst is None:
+        return []
+    return [Finding(kind, worst, {"shift": check.shift, "spread": check.spread})]
 
 
 def _graded(value: float, caution: float, bad: float) -> Severity | None:

@@ -72,10 +72,10 @@ class Thresholds:
     # A fit that skipped half of its steps is called failed elsewhere too.
     caution_skipped: float = 0.1
     bad_skipped: float = 0.5
-    # The same for broad draws, whose errors have been subtracted: a little below what
-    # counts as wrong. Not yet measured on all development families.
-    caution_broad_shift: float = 0.25
-    caution_broad_spread: float = 1.25
+    # The same for other draws, broad or redrawn ones, whose errors have been taken off:
+    # a little below what counts as wrong.
+    caution_other_shift: float = 0.25
+    caution_other_spread: float = 1.25
     # Good and Turing's estimate of the share of the mass in places not seen: a fiftieth
     # of the mass can move a mean by 0.3 standard deviations if it is 15 away.
     caution_missing: float = 0.02

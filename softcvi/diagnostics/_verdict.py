@@ -196,6 +196,11 @@ _REASONS: dict[Kind, Callable[[dict[str, float]], str]] = {
         f"draws from further out move a mean by {n['shift']:.2f} standard deviations, "
         f"and a standard deviation is {n['spread']:.2f} times theirs"
     ),
+    Kind.REDRAWN: lambda n: (
+        f"parameters drawn anew, one or two at a time, move a mean by {n['shift']:.2f} "
+        f"standard deviations, and a standard deviation is {n['spread']:.2f} times "
+        "theirs"
+    ),
     Kind.MISSING_MASS: lambda n: (
         f"about {n['share']:.1%} of the mass is in places that were not seen"
     ),
@@ -288,6 +293,7 @@ _REMEDIES: dict[Kind, str] = {
         'jax.config.update("jax_enable_x64", True).'
     ),
     Kind.BROAD_DRAWS: _RICHER,
+    Kind.REDRAWN: _RICHER,
     Kind.MISSING_MASS: "Search with more starts, or use a guide with several modes.",
     Kind.IMPROPER: "Give the parameters it names a proper prior.",
     Kind.CUT: (

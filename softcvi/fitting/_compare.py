@@ -1,13 +1,22 @@
 """Comparing answers about one posterior: start and end, modes found and modes kept."""
 
+import dataclasses
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
 
+from softcvi._compile import host_key
+from softcvi.diagnostics import Evidence, judge
+from softcvi.diagnostics._redraw import num_redrawn, redraw
 from softcvi.diagnostics._short_chains import vectors_of
 from softcvi.posterior import ImportanceSample
 from softcvi.starts import Moments
+from softcvi.starts._double import as_density
+from softcvi.starts._evaluator import POINTS, Evaluator
+from softcvi.targets import AbstractTarget
+from softcvi.targets._cost import affordable, on_one_core
+from softcvi.targets._numpy_random import numpy_generator
 
 # Below this number of effective draws the number itself is unreliable, and the ELBO
 # decides.
@@ -19,6 +28,10 @@ _KEPT_SHARE = 0.2
 # Near: the squared distance exceeds its mean by at most so many of its standard
 # deviations.
 _NEAR = 5.0
+# Log densities that drawing parameters anew may take, and their operations: together
+# a few tenths of a second.
+_EVALUATIONS, _OPERATIONS = 1_000_000, 1e9
+_REDRAW_SEED = 20_26
 
 
 class Quality(NamedTuple):
@@ -105,6 +118,38 @@ def missed_mass(modes: tuple[Moments, ...], sample: ImportanceSample) -> float:
         if held < _KEPT_SHARE * share:
             missed += float(share)
     return missed
+
+
+def with_redrawn(
+    evidence: Evidence,
+    target: AbstractTarget,
+    vectors: Float[np.ndarray, "n d"],
+    weights: Float[np.ndarray, " n"] | None = None,
+) -> Evidence:
+    """The same evidence, with what happens when parameters are drawn anew.
+
+    It takes a while, and so is left out where something speaks against the answer
+    anyway, or where too few draws can be afforded.
+
+    Args:
+        evidence: What is known of the answer.
+        target: The posterior.
+        vectors: Draws of the answer in the fitting space.
+        weights: Their weights; equal ones by default.
+    """
+    if not target.structure.is_continuous or target.draw_data(host_key(0)) is not None:
+        return evidence
+    if not judge(evidence).trusted:
+        return evidence
+    evaluations = affordable(target, _OPERATIONS, fewest=0, most=_EVALUATIONS)
+    number = num_redrawn(vectors.shape[1], evaluations)
+    if not number:
+        return evidence
+    rng, density = numpy_generator(host_key(_REDRAW_SEED)), as_density(target)
+    with on_one_core(target), density.context():
+        log_densities = Evaluator.of(density, POINTS)
+        check = redraw(rng, log_densities, vectors, weights, number, density.rounding)
+    return dataclasses.replace(evidence, redrawn=check)
 
 
 def _squared_distance(

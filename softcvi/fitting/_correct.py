@@ -10,6 +10,7 @@ import numpy as np
 from softcvi._compile import host_key
 from softcvi.diagnostics import Evidence, SamplerEvidence, judge
 from softcvi.diagnostics._chain_draws import MET_RHAT, chains_from
+from softcvi.fitting._compare import with_redrawn
 from softcvi.fitting._interrupt import (
     CallbackFailure,
     callback_failures,
@@ -88,7 +89,9 @@ def corrected(result: FitResult) -> FitResult:
         chains=None,
         sampler=chains.evidence,
         broad=result.compared_with_broad(vectors),
+        redrawn=None,
     )
+    evidence = with_redrawn(evidence, target, vectors)
     guide = result.choices.get("guide", "the guide")
     tried = f"{result.choices.get('tried', '')}; {guide}: {result.verdict}"
     other = result.with_facts(
@@ -117,6 +120,11 @@ def _could_be_trusted(evidence: Evidence) -> bool:
     perfect = SamplerEvidence(rhat=1.0, ess=np.inf, divergences=0, num_draws=1)
     return judge(
         dataclasses.replace(
-            evidence, weights=None, chains=None, broad=None, sampler=perfect
+            evidence,
+            weights=None,
+            chains=None,
+            broad=None,
+            redrawn=None,
+            sampler=perfect,
         )
     ).trusted

@@ -26,7 +26,7 @@ from softcvi.diagnostics._chain_draws import ChainDraws
 from softcvi.diagnostics._examine import prepare_examination
 from softcvi.diagnostics._short_chains import vectors_of
 from softcvi.fitting._by_parts import PartsAnswer
-from softcvi.fitting._compare import missed_mass, quality_of
+from softcvi.fitting._compare import missed_mass, quality_of, with_redrawn
 from softcvi.fitting._history import History
 from softcvi.fitting._interrupt import CallbackFailure, callback_failures
 from softcvi.posterior import ImportanceSample, Posterior, psis
@@ -149,7 +149,7 @@ class FitResult:
         sample = self.importance if self.has_weights else None
         key, bad = host_key(_CHECK_SEED), self.num_bad_densities
         found = examine(key, self.posterior, sample, bad)
-        return dataclasses.replace(
+        evidence = dataclasses.replace(
             found,
             status=self.status,
             num_steps=self.steps,
@@ -160,15 +160,16 @@ class FitResult:
             uses_labels=self.uses_labels,
             drift=settled_drift(self.history.elbo),
             search=self._search(),
-            broad=self._broad(),
         )
-
-    def _broad(self) -> BroadCheck | None:
-        if not self.has_weights:
-            return None
+        target = self.posterior.target
+        if sample is None or target is None:
+            return evidence
         weights = self.weighted_draws[1]
         weights = None if weights is None else np.exp(weights)
-        return self.compared_with_broad(vectors_of(self.importance), weights)
+        vectors = vectors_of(sample)
+        broad = self.compared_with_broad(vectors, weights)
+        evidence = dataclasses.replace(evidence, broad=broad)
+        return with_redrawn(evidence, target, vectors, weights)
 
     def compared_with_broad(
         self, vectors: Float[np.ndarray, "n d"], weights: np.ndarray | None = None

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from softcvi.diagnostics import Evidence, Verdict, judge, summarise
 from softcvi.diagnostics._chain_draws import MET_RHAT, ChainDraws
 from softcvi.fitting import History, as_table
+from softcvi.fitting._compare import with_redrawn
 from softcvi.fitting._correct import corrected
 from softcvi.ladder._base import AbstractRung, Attempt, LadderState
 from softcvi.ladder._chain_space import ChainSpace, chain_space
@@ -232,7 +233,7 @@ def _evidence(
     """
     best, search = state.best_fit, state.report.search
     density = Evidence() if best is None else best.evidence
-    return Evidence(
+    evidence = Evidence(
         status="finished",
         sampler=chains.evidence,
         search=search,
@@ -246,6 +247,7 @@ def _evidence(
         dimension=state.target.structure.size,
         model_warnings=state.target.model_warnings,
     )
+    return with_redrawn(evidence, state.target, vectors)
 
 
 def _described(

@@ -9,12 +9,13 @@ from jaxtyping import PRNGKeyArray
 from softcvi.starts._base import AbstractStart, SearchEvidence, StartReport
 from softcvi.starts._climb import climb
 from softcvi.starts._double import Density, as_density
+from softcvi.starts._evaluator import Evaluator
 from softcvi.starts._importance import adapt, worth_keeping
 from softcvi.starts._laplace import Laplace
 from softcvi.starts._modes import GAP, Ends, distinct_ends, join_by_lines
 from softcvi.starts._newton import LocalNormal, newton_path
 from softcvi.starts._search import SCALES, Search
-from softcvi.starts._tempered import Evaluator, Tempered
+from softcvi.starts._tempered import Tempered
 from softcvi.targets import AbstractTarget
 from softcvi.targets._numpy_random import numpy_generator
 

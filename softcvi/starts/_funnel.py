@@ -15,8 +15,8 @@ from jaxtyping import Float, Int
 from softcvi.starts._base import Moments
 from softcvi.starts._curvature import curvature
 from softcvi.starts._double import Density, as_density
+from softcvi.starts._evaluator import Evaluator
 from softcvi.starts._importance import LogDensity, factor_of, tempered_weights
-from softcvi.starts._tempered import Evaluator
 from softcvi.targets import AbstractTarget, FunnelSpace
 from softcvi.targets._cost import cost_of
 from softcvi.targets._funnel import through_funnel

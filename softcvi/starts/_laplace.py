@@ -25,11 +25,11 @@ from softcvi._compile import rarely_run
 from softcvi.starts._base import AbstractStart, Moments, SearchEvidence, StartReport
 from softcvi.starts._curvature import Hessians
 from softcvi.starts._double import Density, as_density
+from softcvi.starts._evaluator import Evaluator
 from softcvi.starts._importance import LogDensity
 from softcvi.starts._launch import candidates, far_starts, first_finite, own_starts
 from softcvi.starts._modes import DIP
 from softcvi.starts._refine import MANY_ROUNDS, damped_factor, refined
-from softcvi.starts._tempered import Evaluator
 from softcvi.starts._variational import bound_of, independent_normal
 from softcvi.targets import AbstractTarget
 from softcvi.targets._cost import cost_of

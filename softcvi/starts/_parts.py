@@ -21,8 +21,8 @@ from softcvi._compile import as_array, host_key, rarely_run
 from softcvi.starts._base import Moments
 from softcvi.starts._curvature import curvature
 from softcvi.starts._double import Density, as_density
+from softcvi.starts._evaluator import Evaluator
 from softcvi.starts._launch import candidates, far_starts, first_finite, own_starts
-from softcvi.starts._tempered import Evaluator
 from softcvi.targets import AbstractTarget, DensityTarget
 from softcvi.targets._cost import cost_of
 from softcvi.targets._numpy_random import numpy_generator

@@ -17,6 +17,7 @@ from softcvi.starts._climb import (
     prepare_climbs,
 )
 from softcvi.starts._double import Density
+from softcvi.starts._evaluator import POINTS, Evaluator
 from softcvi.starts._importance import Fitted, adapt, share_on_normal, worth_keeping
 from softcvi.starts._launch import (
     candidates,
@@ -46,13 +47,12 @@ from softcvi.starts._scan import (
     smallest_feature,
 )
 from softcvi.starts._support import boxes_around, within_support, without_noise
-from softcvi.starts._tempered import Evaluator, temper
+from softcvi.starts._tempered import temper
 from softcvi.targets._cost import cost_of
 from softcvi.targets._numpy_random import numpy_generator
 
 _BATCH = 16
 # Batch size of the compiled log density.
-_POINTS = 500
 SCALES = (1.0, 3.0, 10.0, 30.0, 100.0)
 # Least number of paths where there are several places.
 _PATHS_OF_MANY = 512
@@ -87,7 +87,7 @@ class Search:
         gap: float = GAP,
     ):
         self.rng, self.key, self.density = numpy_generator(key), key, density
-        self.log_density = Evaluator.of(density, _POINTS)
+        self.log_density = Evaluator.of(density, POINTS)
         self.scales, self.gap = scales, gap
         self.dim = density.target.structure.size
         self.cost = cost_of(density.program())

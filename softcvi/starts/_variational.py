@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from softcvi._compile import rarely_run
 from softcvi.starts._base import Moments
 from softcvi.starts._double import Density
-from softcvi.starts._tempered import Evaluator
+from softcvi.starts._evaluator import Evaluator
 from softcvi.targets._cost import cost_of
 
 _STEPS = (200, 1500)

@@ -8,9 +8,9 @@ import pytest
 from softcvi import DensityTarget
 from softcvi.starts import Explore
 from softcvi.starts._double import as_density
+from softcvi.starts._evaluator import Evaluator
 from softcvi.starts._program_parts import inner_points, inner_starts
 from softcvi.starts._support import boxes_around
-from softcvi.starts._tempered import Evaluator
 
 CENTRES = np.array([[3.0, -40.0], [90.0, 5.0]])
 HALF = np.array([[0.5, 2.0], [1.0, 0.2]])

@@ -7,8 +7,8 @@ import softcvi
 from softcvi.starts import Moments
 from softcvi.starts._curvature import Hessians
 from softcvi.starts._double import as_density
+from softcvi.starts._evaluator import Evaluator
 from softcvi.starts._refine import FEW_ROUNDS, MANY_ROUNDS, refined
-from softcvi.starts._tempered import Evaluator
 from softcvi.starts._variational import bound_of, independent_normal
 
 _GROUPS = 60
