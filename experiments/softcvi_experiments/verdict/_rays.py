@@ -53,10 +53,30 @@ def interference(rng: np.random.Generator, seed: int) -> RandomPosterior:
     energy = np.linspace(-4, 4, count)
     wave = 1 + np.exp(1j * turn) * rng.uniform(0.4, 1.2) / (energy - place + 0.5j)
     sd = rng.uniform(0.2, 0.5)
-    data = {"energy": energy, "sd": sd}
-    data["y"] = np.abs(wave) ** 2 + sd * rng.normal(size=count)
-    box = {"place": (-6.7, 6.7), "log_size": (-5.2, 4.2), "turn": (-27.0, 27.0)}
-    return latticed(_interference, box, data, 111)
+    y = np.abs(wave) ** 2 + sd * rng.normal(size=count)
+    # One turn is enough for the likelihood; the prior weighs all the others.
+    turns = np.linspace(0, 2 * np.pi, 120, endpoint=False)
+    copies = turns[:, None] + 2 * np.pi * np.arange(-6, 6)
+    weights = np.exp(-0.5 * (copies / 4) ** 2)
+    sums = np.stack([(weights * copies**k).sum(axis=1) for k in range(3)], axis=1)
+
+    def conditional(u):
+        part = np.exp(u[:, 1:]) / (energy - u[:, :1] + 0.5j)
+        flat = 1 + np.abs(part) ** 2 - y
+        fits = []
+        for turn in turns:
+            rest = flat + 2 * (np.cos(turn) * part.real - np.sin(turn) * part.imag)
+            fits.append(-0.5 * np.sum((rest / sd) ** 2, axis=1))
+        rows = np.stack(fits, axis=1)
+        top = rows.max(axis=1)
+        total, first, second = (np.exp(rows - top[:, None]) @ sums).T
+        mean = (first / total)[:, None]
+        height = top + np.log(total) + _normal(u, [0, -0.5], [1, 0.7])
+        return height, mean, (second / total)[:, None] - mean**2
+
+    data = {"energy": energy, "y": y, "sd": sd}
+    outer = {"place": (-6.7, 6.7), "log_size": (-5.2, 4.2)}
+    return nested(_interference, outer, {"turn": ()}, data, conditional, 81)
 
 
 def _filter(theta, data):
