@@ -94,7 +94,7 @@ def conway_maxwell(rng: np.random.Generator, seed: int) -> RandomPosterior:
     z, x, unit = raw_design(rng, 35, 2, 2.0)
     mean = np.exp(1.2 + 0.3 * z[:, 1])
     y = rng.binomial(12, mean / 12 / (1 + mean / 12))
-    data = {"x": x, "y": y, "k": np.arange(50.0), "prior_sd": 2 * unit}
+    data = {"x": x, "y": y, "k": np.arange(25.0), "prior_sd": 2 * unit}
     shapes = {"beta": (2,), "log_nu": ()}
     return weighed(rng, _conway_maxwell, shapes, data, {"beta": unit})
 
@@ -146,7 +146,7 @@ def _ten_or_more(theta, data):
 
 def ten_or_more(rng: np.random.Generator, seed: int) -> RandomPosterior:
     """Visits of which ten or more are one class."""
-    z, x, unit = raw_design(rng, 40, 3, 3.0)
+    z, x, unit = raw_design(rng, 20, 3, 3.0)
     y = np.minimum(rng.poisson(np.exp(1.9 + z @ _slopes(rng, 3, 0.3))), 10)
     data = {"x": x, "y": y, "prior_sd": 2.5 * unit}
     return weighed(rng, _ten_or_more, {"beta": (3,)}, data, {"beta": unit})
