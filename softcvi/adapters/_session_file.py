@@ -16,6 +16,8 @@ from softcvi.targets import AbstractSpace, Structure
 
 # By id: which of the proposals drew the point, and the point in the fitting space.
 Pending = dict[int, tuple[int, PyTree]]
+# Far more points than anybody asks for, and far from the end of 64 bits.
+_MOST_POINTS = 2**48
 
 
 @dataclasses.dataclass
@@ -120,6 +122,8 @@ class StoredSession:
             raise ValueError("counts do not belong to the proposals")
         if sum(self.counts) != num:
             raise ValueError(f"{num} log densities of {sum(self.counts)} points")
+        if not num <= self.next_id <= _MOST_POINTS:
+            raise ValueError(f"{self.next_id} as the number of the next point")
         if not all(0 <= i < self.next_id for i in self.pending):
             raise ValueError("pending points with unknown numbers")
         if not all(0 <= p < len(self.proposals) for p, _ in self.pending.values()):

@@ -127,7 +127,7 @@ def _shape_of(path: Path, name: str, indices: list[tuple[int, ...]]) -> tuple[in
 def _read_json(path: Path) -> dict[str, Any]:
     values = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(values, dict):
-        raise CommandError(f'{path}: expected an object such as {{"y": [1, 2, 3]}}.')
+        raise CommandError(f'{path}: no object. Write one such as {{"y": [1, 2, 3]}}.')
     return {name: _as_value(path, name, value) for name, value in values.items()}
 
 

@@ -202,7 +202,7 @@ def test_data_in_three_formats(tmp_path):
         ("a.json", "{", "python -m json.tool"),
         ("a.csv", "x,y\n1,2\n\n2,NA\n", "column 'y' holds 'NA' in line 4; remove"),
         ("a.csv", "x,y\n1,2\n2,\n", "column 'y' is empty in line 3"),
-        ("a.json", "[1]", "expected an object"),
+        ("a.json", "[1]", "Write one such as"),
         ("a.json", '{"y": [1, [2]]}', "'y' is not a rectangular"),
         ("a.csv", "", "not a readable CSV"),
         ("a.csv", "a,b\n1\n", "line 2"),

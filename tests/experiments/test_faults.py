@@ -90,6 +90,7 @@ CORPUS = [
     ("Stan data, gzipped", gzip.compress(b"{}", mtime=0)[:-6]),
     ("Stan data, gzipped", gzip.compress(b" " * (2**26 + 2), mtime=0)),
     ("data, JSON", b'{"x": [1, [2]]}'),
+    ("data, JSON", b"1"),
 ]
 
 
@@ -112,6 +113,23 @@ def test_a_damaged_session_is_refused_by_name(tmp_path):
     task = {"format": "ask/tell session", "seed": 10, "count": 15}
     found = read_damaged(task)
     assert found["ok"], found["cases"]
+
+
+@pytest.mark.parametrize("number", [10**30, -1])
+def test_a_session_whose_next_point_has_no_number_is_refused(tmp_path, number):
+    form = FORMATS["ask/tell session"]
+    form.make(tmp_path)
+    path = tmp_path / form.file
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    header = json.loads(members["header.json"])
+    header["facts"]["next_id"] = number
+    members["header.json"] = json.dumps(header).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with pytest.raises(ValueError, match=r"session\.softcvi holds no session"):
+        form.read(tmp_path)
 
 
 def test_an_index_of_thousands_of_digits_is_a_name_like_any_other(tmp_path):
