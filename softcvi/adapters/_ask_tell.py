@@ -180,7 +180,7 @@ class AskTellSession:
 
         Args:
             log_density: One number per point; unnormalised, in model coordinates. NaN
-                and minus infinity mean no density there.
+                and minus infinity mean no density there; plus infinity is refused.
             ids: Which points, some of ``pending``; all of them by default, in the
                 order asked.
         """
@@ -190,6 +190,12 @@ class AskTellSession:
             raise ValueError(
                 f"log_density: {len(ids)} points are pending, but the array has shape "
                 f"{values.shape}. Give one number per point, or say which with ids."
+            )
+        if np.isposinf(values).any():
+            at = [i for i, value in zip(ids, values, strict=True) if value == np.inf]
+            raise ValueError(
+                f"log_density: plus infinity at the points with ids {at}. No "
+                "posterior is infinitely dense; give NaN where the model fails."
             )
         if not set(ids) <= set(self._pending) or len(set(ids)) < len(ids):
             raise ValueError(

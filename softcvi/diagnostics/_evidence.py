@@ -1,5 +1,7 @@
 """What is known about an answer, as typed numbers: the input of the verdict."""
 
+import dataclasses
+
 import equinox as eqx
 import numpy as np
 from jaxtyping import Float
@@ -147,6 +149,9 @@ class SearchEvidence(eqx.Module):
         narrowest_apart: The same as ``smallest_feature`` for a place outside of all
             others, which lines from the known places would have met; None if no width
             is sure to be met, or no line was followed.
+        num_infinite: Points of the search whose log density was plus infinity.
+        nearest_infinite: Distance of the nearest of them from a place, in standard
+            deviations of the parameter that is furthest out; None if there are none.
 
     Example:
         >>> import softcvi
@@ -163,6 +168,22 @@ class SearchEvidence(eqx.Module):
     missing_mass: float | None
     broad: BroadMoments | None = None
     narrowest_apart: float | None = None
+    num_infinite: int = 0
+    nearest_infinite: float | None = None
+
+    def with_infinite(self, count: int, nearest: float | None) -> "SearchEvidence":
+        """The same with further points whose log density was plus infinity.
+
+        Args:
+            count: How many there are.
+            nearest: Distance of the nearest of them; None if there are none.
+        """
+        known = [d for d in (self.nearest_infinite, nearest) if d is not None]
+        return dataclasses.replace(
+            self,
+            num_infinite=self.num_infinite + count,
+            nearest_infinite=min(known, default=None),
+        )
 
     def compared_with_broad(
         self, vectors: Float[np.ndarray, "n d"], weights: np.ndarray | None = None
@@ -189,8 +210,9 @@ class Evidence(eqx.Module):
         num_particles: Particles per step.
         num_bad_densities: Log densities during the fit that were NaN or plus infinity.
         num_skipped_steps: Steps of the fit without a usable gradient.
-        num_infinite: Draws of the guide whose log density is plus infinity, also where
-            the answer is the draws of chains: these never enter such a place.
+        num_infinite: Draws of the guide and points of the fit whose log density is plus
+            infinity, also where the answer is the draws of chains: these never enter
+            such a place.
         label_ess: Mean label ESS of the last part of the run.
         uses_labels: Whether the objective ranks particles by labels; label ESS says
             nothing about one that does not, such as the ELBO.

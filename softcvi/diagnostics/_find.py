@@ -37,6 +37,7 @@ class Kind(enum.Enum):
     FAILED = "failed"
     INTERRUPTED = "interrupted"
     INFINITE_DENSITY = "infinite density"
+    INFINITE_NEARBY = "infinite density nearby"
     NOT_A_NUMBER = "not a number"
     BAD_DENSITIES = "bad densities"
     SKIPPED_STEPS = "skipped steps"
@@ -149,6 +150,12 @@ def _of_the_run(evidence: Evidence) -> list[Finding]:
     if num_infinite:
         numbers = {"count": float(num_infinite)}
         found.append(Finding(Kind.INFINITE_DENSITY, Severity.BAD, numbers))
+    search = evidence.search
+    if search is not None and search.nearest_infinite is not None:
+        distance = search.nearest_infinite
+        severity = Severity.CAUTION if distance < t.far_away else Severity.NOTE
+        numbers = {"count": float(search.num_infinite), "distance": distance}
+        found.append(Finding(Kind.INFINITE_NEARBY, severity, numbers))
     # The draws of a chain do not come from the fit that went before.
     if evidence.sampler is not None:
         return found

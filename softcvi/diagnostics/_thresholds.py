@@ -59,6 +59,9 @@ class Thresholds:
     max_divergent_share: float = 0.01
     # Nats: rounding by a tenth changes weights by a tenth.
     max_rounding: float = 0.1
+    # Standard deviations from every place. Hundreds of them away scales and rates
+    # overflow in models that are right, and a search goes so far.
+    far_away: float = 100.0
     # Shares of log densities that are NaN among fresh draws: a boundary of the support
     # gives some; where half of the draws have none, the answer is about the others.
     caution_not_a_number: float = 0.01

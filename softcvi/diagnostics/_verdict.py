@@ -17,6 +17,7 @@ _LEVELS = {
 }
 # Properties of the model, which are the same for every answer.
 _OF_THE_MODEL = {
+    Kind.INFINITE_NEARBY,
     Kind.PRECISION,
     Kind.IMPROPER,
     Kind.CUT,
@@ -55,6 +56,9 @@ class Verdict(eqx.Module):
     def is_about_model(self) -> bool:
         """Whether only the model speaks against the answer: no other guide helps."""
         against = [f.kind for f in self.findings if f.severity > Severity.NOTE]
+        # No weight is of use then, nor are chains.
+        if Kind.INFINITE_DENSITY in against:
+            return True
         return bool(against) and _OF_THE_MODEL.issuperset(against)
 
     @property
@@ -117,7 +121,12 @@ _REASONS: dict[Kind, Callable[[dict[str, float]], str]] = {
     Kind.FAILED: lambda n: "the fit failed",
     Kind.INTERRUPTED: lambda n: "the fit was interrupted before its end",
     Kind.INFINITE_DENSITY: lambda n: (
-        f"the log density is plus infinity at {n['count']:.0f} of the draws"
+        f"the log density is plus infinity at {n['count']:.0f} of the points of the "
+        "fit and of the draws"
+    ),
+    Kind.INFINITE_NEARBY: lambda n: (
+        f"the log density is plus infinity at {n['count']:.0f} points of the search, "
+        f"the nearest {n['distance']:.2g} standard deviations away"
     ),
     Kind.NOT_A_NUMBER: lambda n: (
         f"the log density is not a number (NaN) at {n['share']:.1%} of the draws"
@@ -269,6 +278,7 @@ _REMEDIES: dict[Kind, str] = {
     Kind.FAILED: "Read the message of the fit; it names the remedy.",
     Kind.INTERRUPTED: "Run it again from its checkpoint to go on.",
     Kind.INFINITE_DENSITY: _MODEL,
+    Kind.INFINITE_NEARBY: _MODEL,
     Kind.NOT_A_NUMBER: _MODEL,
     Kind.BAD_DENSITIES: _MODEL,
     Kind.SKIPPED_STEPS: _MODEL,

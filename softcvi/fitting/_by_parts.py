@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from softcvi._compile import as_array, host_fold_in, host_key
-from softcvi.diagnostics import THRESHOLDS, Evidence
+from softcvi.diagnostics import THRESHOLDS, Evidence, SearchEvidence
 from softcvi.diagnostics._chain_draws import in_model
 from softcvi.guides import MappedGuide, ProductGuide
 from softcvi.posterior import Posterior
@@ -42,10 +42,12 @@ class PartsAnswer:
     Attributes:
         parts: The parts.
         results: The fit of one part of each kind.
+        search: How far the start has searched for places of the whole; None if not.
     """
 
     parts: Parts
     results: "tuple[FitResult, ...]"
+    search: SearchEvidence | None
 
     @property
     def worst(self) -> "FitResult":
@@ -59,9 +61,14 @@ class PartsAnswer:
         weights = found.weights
         if weights is not None:
             weights = dataclasses.replace(weights, log_evidence=self.log_evidence)
+        search = found.search
+        if search is not None and self.search is not None:
+            met = self.search.num_infinite, self.search.nearest_infinite
+            search = search.with_infinite(*met)
         return dataclasses.replace(
             found,
             weights=weights,
+            search=search,
             num_parts=self.parts.count,
             model_warnings=self.parts.target.model_warnings,
         )
@@ -174,7 +181,8 @@ def fitted_by_parts(
         if result.status != "finished":
             return None
         results.append(result)
-    answer = PartsAnswer(parts, tuple(results))
+    search = None if report is None else report.search
+    answer = PartsAnswer(parts, tuple(results), search)
     if not parts.hold_at(answer.vectors(host_key(_SEED), _CHECKED)):
         return None
     worst = answer.worst

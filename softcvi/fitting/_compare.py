@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from softcvi._compile import host_key
-from softcvi.diagnostics import Evidence, judge
+from softcvi.diagnostics import THRESHOLDS, Evidence, judge
 from softcvi.diagnostics._redraw import num_redrawn, redraw
 from softcvi.diagnostics._short_chains import vectors_of
 from softcvi.posterior import ImportanceSample
@@ -149,7 +149,15 @@ def with_redrawn(
     with on_one_core(target), density.context():
         log_densities = Evaluator.of(density, POINTS)
         check = redraw(rng, log_densities, vectors, weights, number, density.rounding)
-    return dataclasses.replace(evidence, redrawn=check)
+    evidence = dataclasses.replace(evidence, redrawn=check)
+    if evidence.search is None:
+        return evidence
+    # Of what it has met further out nothing is said: it goes far beyond the search.
+    answer = Moments(vectors.mean(axis=0), np.diag(vectors.var(axis=0)))
+    search = log_densities.with_infinite(evidence.search, (answer,))
+    if (search.nearest_infinite or np.inf) > THRESHOLDS.far_away:
+        return evidence
+    return dataclasses.replace(evidence, search=search)
 
 
 def _squared_distance(

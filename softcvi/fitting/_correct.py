@@ -52,7 +52,8 @@ def better_of(one: FitResult, other: FitResult) -> FitResult:
         one: An answer.
         other: Another one about the same posterior.
     """
-    return max(one, other, key=lambda answer: answer.rank).with_facts(
+    best = max(one, other, key=lambda answer: answer.rank)
+    return best.with_infinite_of((one, other)).with_facts(
         seconds_start=one.seconds_start + other.seconds_start,
         seconds_compile=one.seconds_compile + other.seconds_compile,
         seconds_run=one.seconds_run + other.seconds_run,

@@ -293,8 +293,12 @@ def _first_trusted(key: PRNGKeyArray, beginning: Beginning, plan: Plan) -> FitRe
     tried = "; ".join(
         f"{words[i]}: {results[i].verdict}" for i in range(len(results)) if i != best
     )
-    return results[best].with_facts(
-        seconds_compile=sum(result.seconds_compile for result in results),
-        seconds_run=sum(result.seconds_run for result in results),
-        choices={**results[best].choices, "tried": tried},
+    return (
+        results[best]
+        .with_infinite_of(results)
+        .with_facts(
+            seconds_compile=sum(result.seconds_compile for result in results),
+            seconds_run=sum(result.seconds_run for result in results),
+            choices={**results[best].choices, "tried": tried},
+        )
     )

@@ -32,7 +32,7 @@ class History(eqx.Module):
 
     @classmethod
     def from_sums(
-        cls, sums: Float[ArrayLike, "all_rows 5"], record_every: int, steps_done: int
+        cls, sums: Float[ArrayLike, "all_rows 6"], record_every: int, steps_done: int
     ) -> "History":
         """Averages from the sums that the compiled loop keeps."""
         rows = -(-steps_done // record_every)

@@ -35,18 +35,24 @@ class LoopState(eqx.Module):
     Attributes:
         params: Trainable arrays, one flat vector or the guide's own tree.
         optimizer_state: State of the optimiser.
-        history: Sums of excess, label ESS, ELBO, usable steps and bad log densities
-            of each part of the run; inside the loop, of the current part alone.
+        history: Sums of excess, label ESS, ELBO, usable steps, bad log densities and
+            those that are plus infinity of each part of the run; inside the loop, of
+            the current part alone.
     """
 
     params: PyTree
     optimizer_state: PyTree
-    history: Float[Array, "*rows 5"]
+    history: Float[Array, "*rows 6"]
 
     @property
     def num_bad(self) -> int:
         """Log densities that were NaN or plus infinity."""
         return int(np.asarray(self.history, np.float64)[..., 4].sum())
+
+    @property
+    def num_infinite(self) -> int:
+        """Log densities that were plus infinity."""
+        return int(np.asarray(self.history, np.float64)[..., 5].sum())
 
     @property
     def num_usable(self) -> int:
@@ -206,7 +212,7 @@ def _first_state(template: PyTree, optimizer: AbstractOptimizer) -> LoopState:
     return LoopState(
         params=params,
         optimizer_state=optimizer.init(params),
-        history=as_array(np.zeros((HISTORY_ROWS, 5))),
+        history=as_array(np.zeros((HISTORY_ROWS, 6))),
     )
 
 
@@ -237,7 +243,7 @@ def _trainable_model(target: AbstractTarget, objective: AbstractObjective) -> Py
 
 
 # Bad densities are counted in skipped steps, too.
-_ALWAYS_TOLD = np.array([False, False, False, False, True])
+_ALWAYS_TOLD = np.array([False, False, False, False, True, True])
 
 
 def advance(
@@ -302,7 +308,8 @@ def one_step(state: LoopState, step: Int[Array, ""], run: Run) -> LoopState:
         grads, state.optimizer_state, state.params, step, run.total_steps, usable
     )
     # Counts are columns of the history: on a GPU each array of its own is a kernel.
-    row = [info.excess, info.label_ess, info.elbo, jnp.ones(()), info.num_bad]
+    row = [info.excess, info.label_ess, info.elbo, jnp.ones(())]
+    row += [info.num_bad, info.num_infinite]
     row = jnp.stack([jnp.asarray(x, state.history.dtype) for x in row])
     row = jnp.where(usable | _ALWAYS_TOLD, row, 0.0)
     return LoopState(
@@ -336,6 +343,7 @@ def step_loss(
         label_ess=jnp.mean(infos.label_ess),
         elbo=jnp.mean(infos.elbo),
         num_bad=jnp.sum(infos.num_bad),
+        num_infinite=jnp.sum(infos.num_infinite),
         usable=jnp.all(infos.usable),
     )
     return jnp.mean(losses), info

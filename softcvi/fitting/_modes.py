@@ -48,7 +48,9 @@ def fit_from_starts(
         return results[0]
     evidence = np.array([r.importance.log_evidence for r in usable])
     ranked = [usable[i] for i in np.argsort(-evidence)]
-    best = ranked[0]
+    # A guide that is not the answer may have been where this one is not.
+    met = sum(result.num_infinite_densities for result in results)
+    best = ranked[0].with_facts(num_infinite_densities=met)
     modes = _distinct(ranked)
     if len(modes) == 1:
         words = f"{starts} starts, all in one place or negligible"

@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import functools
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import jax
@@ -86,6 +87,8 @@ class FitResult:
             instead of these; None where the guide is the answer.
         parts: Answers of the independent parts of the posterior, each fitted and judged
             by itself; None where it was fitted as a whole.
+        num_infinite_densities: Log densities that were plus infinity, in the fit and at
+            the draws that compare its end with its start.
 
     Example:
         >>> import jax, jax.numpy as jnp, softcvi
@@ -112,12 +115,25 @@ class FitResult:
     error: Exception | None = None
     chains: ChainDraws | None = None
     parts: PartsAnswer | None = None
+    num_infinite_densities: int = 0
 
     def with_facts(self, **facts: Any) -> "FitResult":
         """The same answer, verdict included, with other times or words."""
         new = copy.copy(self)
         vars(new).update(facts)
         return new
+
+    def with_infinite_of(self, others: "Iterable[FitResult]") -> "FitResult":
+        """The same answer, if the log density was plus infinity for other guides.
+
+        Args:
+            others: Other answers about the same posterior.
+        """
+        met = max((other.evidence.num_infinite for other in others), default=0)
+        if met <= self.evidence.num_infinite:
+            return self
+        evidence = dataclasses.replace(self.evidence, num_infinite=met)
+        return self.with_facts(evidence=evidence, verdict=judge(evidence))
 
     @functools.cached_property
     def importance(self) -> ImportanceSample:
@@ -143,7 +159,9 @@ class FitResult:
     def evidence(self) -> Evidence:
         """What the verdict is made from."""
         if self.parts is not None:
-            return self.parts.evidence
+            found = self.parts.evidence
+            met = found.num_infinite + self.num_infinite_densities
+            return dataclasses.replace(found, num_infinite=met)
         if self.has_weights:
             prepare_examination(self.posterior)
         sample = self.importance if self.has_weights else None
@@ -155,6 +173,7 @@ class FitResult:
             num_steps=self.steps,
             num_particles=self.num_particles,
             num_bad_densities=bad,
+            num_infinite=found.num_infinite + self.num_infinite_densities,
             num_skipped_steps=self.num_skipped_steps,
             label_ess=self.history.last()["label_ess"],
             uses_labels=self.uses_labels,

@@ -229,7 +229,7 @@ def _result(
             "takes all the weight: use a richer guide (low_rank, full_rank, a flow) or "
             "more particles"
         )
-    end = Posterior(*run.unpack(last.params))
+    end, num_infinite = Posterior(*run.unpack(last.params)), last.num_infinite
     if status in ("finished", "stopped") and not outcome.abandoned:
         start = Posterior(*run.unpack(first.params))
         if status == "stopped":
@@ -237,7 +237,8 @@ def _result(
             evaluations = outcome.steps * run.objective.num_evaluations
             num_draws = min(num_draws, max(evaluations // 2, _FEWEST_DRAWS))
         try:
-            end, note = _better(start, end, num_draws)
+            end, note, more = _better(start, end, num_draws)
+            num_infinite += more
         except KeyboardInterrupt:
             status, note = "interrupted", "; interrupted before it was compared"
         message += note
@@ -249,6 +250,7 @@ def _result(
         steps=outcome.steps,
         num_particles=num_particles,
         num_bad_densities=last.num_bad,
+        num_infinite_densities=num_infinite,
         num_skipped_steps=skipped,
         seconds_start=0.0,
         seconds_compile=outcome.seconds_compile,
@@ -258,13 +260,18 @@ def _result(
     )
 
 
-def _better(start: Posterior, end: Posterior, num_draws: int) -> tuple[Posterior, str]:
-    """The end of a fit, or its start where that is better, and what to say of it."""
+def _better(
+    start: Posterior, end: Posterior, num_draws: int
+) -> tuple[Posterior, str, int]:
+    """The end of a fit, or its start where that is better, and what to say of it.
+
+    The last number is that of draws whose log density is plus infinity.
+    """
     target = end.target
     assert target is not None  # a fit has one
     # All data at once can be far more than the whole fit has read.
     if target.amortised or target.draw_data(host_key(0)) is not None:
-        return end, ""
+        return end, "", 0
     few = min(num_draws, _FEW_DRAWS)
     draws = few
     if target.has_gradient:
@@ -272,13 +279,15 @@ def _better(start: Posterior, end: Posterior, num_draws: int) -> tuple[Posterior
     key = host_key(_COMPARE_SEED)
     try:
         with callback_failures():
-            before, after = (quality_of(p.importance(key, draws)) for p in (start, end))
+            samples = [p.importance(key, draws) for p in (start, end)]
     except CallbackFailure as failure:
-        return end, f"; then the model failed: {first_line(failure)}"
+        return end, f"; then the model failed: {first_line(failure)}", 0
+    num_infinite = int(sum(np.sum(np.isposinf(s.log_p)) for s in samples))
+    before, after = map(quality_of, samples)
     if not is_worse(after, before):
-        return end, ""
+        return end, "", num_infinite
     note = (
         f"; training made the guide worse (ELBO {before.elbo:.2f} before, "
         f"{after.elbo:.2f} after): the guide as it was before is kept"
     )
-    return start, note
+    return start, note, num_infinite

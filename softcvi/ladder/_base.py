@@ -168,6 +168,8 @@ class LadderState:
         """
         began = time.perf_counter()
         answer = make()
+        if isinstance(answer, FitResult):
+            answer = answer.with_infinite_of(self.fits)
         verdict = answer.verdict
         weights = verdict.evidence.weights
         is_sure = (

@@ -241,7 +241,7 @@ def _evidence(
         precision=density.precision,
         improper=density.improper,
         cut=density.cut,
-        num_infinite=density.num_infinite,
+        num_infinite=max((f.evidence.num_infinite for f in state.fits), default=0),
         change=density.change,
         has_gradient=True,
         dimension=state.target.structure.size,

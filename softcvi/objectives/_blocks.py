@@ -137,6 +137,7 @@ class AbstractMaskedBlocks(AbstractBlocks):
             label_ess=jnp.mean(infos.label_ess),
             elbo=jnp.mean(infos.elbo),
             num_bad=jnp.sum(infos.num_bad),
+            num_infinite=jnp.sum(infos.num_infinite),
             usable=jnp.any(weights > 0),
         )
 

@@ -13,7 +13,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree, Scalar
 
 from softcvi.objectives._divergences import AbstractDivergence, ForwardKL
-from softcvi.objectives._particles import Particles, count_bad, without_bad
+from softcvi.objectives._particles import (
+    Particles,
+    count_bad,
+    count_infinite,
+    without_bad,
+)
 
 _START_GRID = 9
 _START_ESS = 0.3
@@ -200,6 +205,7 @@ class StepInfo(eqx.Module):
         label_ess: Effective number of labels, between 1 and K.
         elbo: Estimate of the evidence lower bound.
         num_bad: Log densities that were NaN or plus infinity.
+        num_infinite: Those of them that were plus infinity.
         usable: False if no label was finite: then the step is skipped.
 
     Example:
@@ -214,6 +220,7 @@ class StepInfo(eqx.Module):
     label_ess: Scalar
     elbo: Scalar
     num_bad: Scalar
+    num_infinite: Scalar
     usable: Scalar
 
 
@@ -248,7 +255,7 @@ def contrast(
         True
     """
     divergence = ForwardKL() if divergence is None else divergence
-    num_bad = count_bad(log_p)
+    num_bad, num_infinite = count_bad(log_p), count_infinite(log_p)
     log_p, log_negative = jax.lax.stop_gradient((without_bad(log_p), log_negative))
     usable = jnp.any(jnp.isfinite(log_p))
     # With no finite label there is nothing to learn; zeros keep the arithmetic finite.
@@ -261,6 +268,7 @@ def contrast(
             label_ess=label_ess(log_labels),
             elbo=_elbo(log_p, log_q),
             num_bad=num_bad,
+            num_infinite=num_infinite,
             usable=usable,
         )
     )

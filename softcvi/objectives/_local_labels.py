@@ -86,6 +86,7 @@ class LocalLabels(AbstractBlocks):
             # The first set alone is about the whole posterior.
             elbo=infos.elbo[0],
             num_bad=jnp.sum(infos.num_bad),
+            num_infinite=jnp.sum(infos.num_infinite),
             usable=jnp.any(infos.usable),
         )
 

@@ -243,6 +243,11 @@ def count_bad(log_p: Float[Array, " k"]) -> Array:
     return jnp.sum(jnp.isnan(log_p) | (log_p == jnp.inf))
 
 
+def count_infinite(log_p: Float[Array, " k"]) -> Array:
+    """How many log densities are plus infinity, which no model's should be."""
+    return jnp.sum(log_p == jnp.inf)
+
+
 def without_bad(log_p: Float[Array, " k"]) -> Float[Array, " k"]:
     """NaN and plus infinity become minus infinity: no label for that particle."""
     return jnp.where(jnp.isnan(log_p) | (log_p == jnp.inf), -jnp.inf, log_p)

@@ -1,6 +1,8 @@
 """Log densities of any number of points."""
 
-import equinox as eqx
+import dataclasses
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +10,8 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int
 
 from softcvi._compile import host_array, put, rarely_run
+from softcvi.diagnostics import SearchEvidence
+from softcvi.starts._base import Moments
 from softcvi.starts._double import Density
 from softcvi.targets._cost import cost_of
 
@@ -15,9 +19,12 @@ from softcvi.targets._cost import cost_of
 POINTS = 500
 # Numbers that are handed to a program at once, and operations of one call of it.
 _NUMBERS, _OPERATIONS = 200_000, 1e9
+# Most numbers of the points that are remembered as infinitely dense.
+_REMEMBERED = 2_000_000
 
 
-class Evaluator(eqx.Module):
+@dataclasses.dataclass(eq=False)
+class Evaluator:
     """Log densities of any number of points by one compiled program.
 
     Attributes:
@@ -25,11 +32,15 @@ class Evaluator(eqx.Module):
         size: Points that the program evaluates side by side.
         most: Batches of so many points that it evaluates one after the other, as
             calling a program takes longer than what a small density does in it.
+        num_infinite: Points so far whose log density is plus infinity.
+        infinite: These points, as many as there is room for.
     """
 
     density: Density
     size: int
     most: int = 1
+    num_infinite: int = 0
+    infinite: list[Float[np.ndarray, " d"]] = dataclasses.field(default_factory=list)
 
     @classmethod
     def of(cls, density: Density, size: int) -> "Evaluator":
@@ -59,7 +70,30 @@ class Evaluator(eqx.Module):
             points = put(room.reshape(self.most, self.size, x.shape[1]))
             found = log_densities(points, np.int32(batches), self.density)
             values.append(np.asarray(found, np.float64).ravel()[: len(some)])
-        return np.concatenate(values)
+        joined = np.concatenate(values)
+        self._remember(x[np.isposinf(joined)])
+        return joined
+
+    def _remember(self, points: Float[np.ndarray, "n d"]) -> None:
+        room = _REMEMBERED // max(points.shape[1], 1) - len(self.infinite)
+        self.num_infinite += len(points)
+        self.infinite += list(points[: max(room, 0)])
+
+    def with_infinite(
+        self, search: SearchEvidence, modes: Sequence[Moments]
+    ) -> SearchEvidence:
+        """The evidence of a search, with the points whose log density is plus infinity.
+
+        Args:
+            search: The evidence without them.
+            modes: What the search has found.
+        """
+        if not self.num_infinite:
+            return search
+        points = np.array(self.infinite)
+        away = [np.max(np.abs(points - m.mean) / m.deviations, axis=1) for m in modes]
+        nearest = float(np.min(away)) if len(points) and away else 0.0
+        return search.with_infinite(self.num_infinite, nearest)
 
 
 @rarely_run

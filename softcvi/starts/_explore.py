@@ -149,7 +149,9 @@ def _on_all_rows(
         f"{found.num_places} mode(s) found by {search.num_starts} Newton paths with a "
         f"sample of the rows, then {len(best)} with all of them"
     )
-    return StartReport(target, worth_keeping(fitted), search, words)
+    modes = worth_keeping(fitted)
+    search = log_density.with_infinite(search, modes)
+    return StartReport(target, modes, search, words)
 
 
 def ascend_once(key: PRNGKeyArray, target: AbstractTarget, dtype: Any) -> LocalNormal:

@@ -8,6 +8,7 @@ import numpy as np
 import paramax
 from jaxtyping import PRNGKeyArray, PyTree
 
+from softcvi.diagnostics import SearchEvidence
 from softcvi.posterior import Posterior
 from softcvi.starts._base import AbstractStart, Moments, StartReport
 from softcvi.starts._choose import looks_normal
@@ -200,8 +201,18 @@ class InBestSpace(AbstractStart):
             if not _is_more_normal(again, report):
                 break
             words = f"{again.description}, relative to what sets their scales"
-            report = StartReport(again.target, again.modes, again.search, words)
+            report = StartReport(
+                again.target, again.modes, _with_all_infinite(again, report), words
+            )
         return report
+
+
+def _with_all_infinite(new: StartReport, old: StartReport) -> SearchEvidence | None:
+    """The new evidence, with what both searches have met of plus infinity."""
+    if new.search is None or old.search is None:
+        return new.search
+    met = old.search.num_infinite, old.search.nearest_infinite
+    return new.search.with_infinite(*met)
 
 
 def _is_more_normal(new: StartReport, old: StartReport) -> bool:

@@ -120,6 +120,7 @@ class Laplace(AbstractStart):
             missing_mass=once / _STARTS,
         )
         words = f"{len(modes)} mode(s) found by {_STARTS} L-BFGS paths, then curvature"
+        search = log_density.with_infinite(search, modes)
         return StartReport(target, tuple(modes), search, words)
 
     def glimpse(self, key: PRNGKeyArray, target: AbstractTarget) -> StartReport:

@@ -136,7 +136,8 @@ class Search:
                 fitted = again.fitted
                 self.left_out = max(self.left_out, again.missing_mass or 0.0)
                 self._scan(fitted)
-        return () if fitted is None else worth_keeping(fitted), self._evidence(fitted)
+        modes = () if fitted is None else worth_keeping(fitted)
+        return modes, self.log_density.with_infinite(self._evidence(fitted), modes)
 
     def _finds_more_places(self) -> bool:
         """Whether climbs from mirror images and points on lines find another place."""

@@ -103,7 +103,7 @@ class Tempered(AbstractStart):
             f"{len(modes)} mode(s) found by {count} populations of {self.particles} "
             "tempered particles"
         )
-        return StartReport(target, modes, search, words)
+        return StartReport(target, modes, evaluate.with_infinite(search, modes), words)
 
 
 class Tempering(eqx.Module):
