@@ -16,7 +16,7 @@ from softcvi.starts._double import Density
 
 _MAX_ITERATIONS = 150
 # Most iterations of a path: a multiple of those of the median path, plus a constant.
-_PATIENCE = (3, 16)
+PATIENCE = (3, 16)
 _ELBO_PAIRS = 16
 _FLOOR = 1e-8
 # Shares of Newton's step that are tried. The first is the point itself. Large ones are
@@ -24,14 +24,14 @@ _FLOOR = 1e-8
 _SIZES = (0.0, 128.0, 32.0, 8.0, *(2.0**-i for i in range(-2, 9)), 2e-3, 5e-4, 6e-5)
 # Beyond this gain, in nats, a direction's own curvature says nothing of how far to go:
 # in an exponential tail it vanishes, and one such direction would spoil the whole step.
-_TRUSTED_GAIN = 32.0
+TRUSTED_GAIN = 32.0
 # Shares of the step in which every direction is limited by that gain.
 _LIMITED_SIZES = (4.0, 1.0, 0.25)
 # A shorter step is taken if it has this share of the largest gain.
-_ENOUGH = 0.99
+ENOUGH = 0.99
 # Draws outside the support count as this many nats below the point itself: a normal
 # always has some where the support is bounded.
-_OUTSIDE = 100.0
+OUTSIDE = 100.0
 
 
 class LocalNormal(eqx.Module):
@@ -84,7 +84,7 @@ def newton_paths(density: Density, starts: Float[Array, "b d"]) -> LocalNormal:
 
     def is_going(carry):
         states, iteration, half = carry
-        limit = jnp.where(half > 0, _PATIENCE[0] * half + _PATIENCE[1], iteration + 1)
+        limit = jnp.where(half > 0, PATIENCE[0] * half + PATIENCE[1], iteration + 1)
         return (
             ~jnp.all(states.done) & (iteration < _MAX_ITERATIONS) & (iteration < limit)
         )
@@ -137,7 +137,7 @@ def _next_state(density: Density, state: _PathState) -> _PathState:
     usable = jnp.all(jnp.isfinite(gradient)) & jnp.all(jnp.isfinite(hessian))
     hessian = jnp.where(usable, hessian, -jnp.eye(dim, dtype=hessian.dtype))
     gradient = jnp.where(usable, gradient, 0.0)
-    scale, values, vectors = _scaled_eigen(hessian)
+    scale, values, vectors = scaled_eigen(hessian)
     root = scale[:, None] * vectors / jnp.sqrt(values)
     covariance = root @ root.T
     step = covariance @ gradient
@@ -151,7 +151,7 @@ def _next_state(density: Density, state: _PathState) -> _PathState:
     log_p = jax.vmap(safe)(jnp.concatenate([candidates, draws]))
     log_p, log_p_draws = log_p[: sizes.size], log_p[sizes.size :]
     log_det = jnp.sum(jnp.log(scale)) - 0.5 * jnp.sum(jnp.log(values))
-    log_p_draws = jnp.maximum(log_p_draws, log_p[0] - _OUTSIDE)
+    log_p_draws = jnp.maximum(log_p_draws, log_p[0] - OUTSIDE)
     elbo = jnp.mean(log_p_draws) + log_det + entropy
     elbo = jnp.where(jnp.isnan(elbo), -jnp.inf, elbo)
     better = usable & (elbo > state.best.elbo)
@@ -164,7 +164,7 @@ def _next_state(density: Density, state: _PathState) -> _PathState:
     gains = jnp.where(log_p == -jnp.inf, -jnp.inf, log_p - log_p[0])
     # Of steps that gain the same the shortest: a longer one may overshoot where
     # another direction hides what it costs.
-    is_enough = gains >= _ENOUGH * jnp.max(gains)
+    is_enough = gains >= ENOUGH * jnp.max(gains)
     pick = jnp.argmin(jnp.where(is_enough, sizes, jnp.inf))
     gain = gains[pick]
     done = ~usable | ~(gain > 1e-6 * (1 + jnp.abs(log_p[0])))
@@ -183,11 +183,11 @@ def _limited_step(
     """Newton's step, with no direction followed beyond the gain that is trusted."""
     slopes = vectors.T @ (scale * gradient)
     tiny = jnp.finfo(slopes.dtype).tiny
-    limit = _TRUSTED_GAIN / jnp.maximum(jnp.abs(slopes), tiny)
+    limit = TRUSTED_GAIN / jnp.maximum(jnp.abs(slopes), tiny)
     return scale * (vectors @ jnp.clip(slopes / values, -limit, limit))
 
 
-def _scaled_eigen(hessian: Float[Array, "d d"]):
+def scaled_eigen(hessian: Float[Array, "d d"]):
     """Eigen-decomposition of minus the Hessian after scaling its diagonal to one."""
     diagonal = jnp.abs(jnp.diagonal(hessian))
     largest = jnp.max(diagonal)

@@ -17,7 +17,7 @@ from softcvi.starts._climb import (
     prepare_climbs,
 )
 from softcvi.starts._double import Density
-from softcvi.starts._evaluator import POINTS, Evaluator
+from softcvi.starts._evaluator import Evaluator
 from softcvi.starts._importance import Fitted, adapt, share_on_normal, worth_keeping
 from softcvi.starts._launch import (
     candidates,
@@ -51,8 +51,6 @@ from softcvi.starts._tempered import temper
 from softcvi.targets._cost import cost_of
 from softcvi.targets._numpy_random import numpy_generator
 
-_BATCH = 16
-# Batch size of the compiled log density.
 SCALES = (1.0, 3.0, 10.0, 30.0, 100.0)
 # Least number of paths where there are several places.
 _PATHS_OF_MANY = 512
@@ -87,11 +85,12 @@ class Search:
         gap: float = GAP,
     ):
         self.rng, self.key, self.density = numpy_generator(key), key, density
-        self.log_density = Evaluator.of(density, POINTS)
+        self.budget = Budget.of_density(density)
+        self.batch = self.budget.batch
+        self.log_density = Evaluator.of(density, self.budget.num_points)
         self.scales, self.gap = scales, gap
         self.dim = density.target.structure.size
         self.cost = cost_of(density.program())
-        self.budget = Budget.of(self.cost, self.dim)
         self.fewest = max(paths, self.budget.min_paths)
         self.good_share = min(
             _GOOD_SHARE[0], _GOOD_SHARE[1] * share_on_normal(self.dim)
@@ -104,7 +103,7 @@ class Search:
 
     def run(self) -> tuple[tuple[Moments, ...], SearchEvidence]:
         fitted = None
-        prepare_climbs(self.density, _BATCH)
+        prepare_climbs(self.density, self.budget)
         self._climb_program_parts()
         for num_scans in range(_MAX_SCANS + 1):
             while not self._has_enough_paths():
@@ -119,13 +118,15 @@ class Search:
                 break
             known = len(self.ends.means)
             if num_scans < _MAX_SCANS:
-                self._climb_from(np.resize(scan.suspects, (_BATCH, self.dim)))
+                self._climb_from(np.resize(scan.suspects, (self.batch, self.dim)))
             if len(self.ends.means) == known:
                 fitted = self._with_wider_part(fitted, scan)
                 break
         if fitted is not None and fitted.ess_share < self.good_share:
             fitted = self._with_joined_places(fitted)
-        if fitted is None or fitted.ess_share < _POOR:
+        # Populations take more than the whole search does where paths are frugal.
+        is_poor = fitted is not None and fitted.ess_share < _POOR
+        if fitted is None or (is_poor and self.budget.every is None):
             own, count = self._own_starts(_POPULATION), self.budget.num_draws
             # Where paths lead somewhere they tell how much has not been found.
             known = self.ends is not None
@@ -144,8 +145,8 @@ class Search:
         assert self.ends is not None
         before, structure = self.ends.num_places, self.density.target.structure
         known, scanned = (self.rng, self.log_density), self.budget.num_line_points
-        self._climb_from_suspects(images(*known, self.ends, structure, _BATCH))
-        self._climb_from_suspects(scan_lines(*known, self.ends, scanned, _BATCH))
+        self._climb_from_suspects(images(*known, self.ends, structure, self.batch))
+        self._climb_from_suspects(scan_lines(*known, self.ends, scanned, self.batch))
         self.num_lines += num_lines(scanned)
         return self.ends.num_places > before
 
@@ -153,8 +154,8 @@ class Search:
         if len(suspects):
             assert self.ends is not None
             # Other points fill the batch: repeats would count as further visits.
-            others = starts_around(self.rng, self.ends, _BATCH)
-            self._climb_from(np.concatenate([suspects, others])[:_BATCH])
+            others = starts_around(self.rng, self.ends, self.batch)
+            self._climb_from(np.concatenate([suspects, others])[: self.batch])
 
     def glimpse(self) -> tuple[Moments, ...]:
         """Moments of the best place that the target's own starts lead to."""
@@ -163,7 +164,7 @@ class Search:
 
     def _scan(self, fitted: Fitted) -> Scan:
         n = self.budget.num_draws
-        scan = scan_draws(self.rng, self.log_density, fitted, n, keep=_BATCH)
+        scan = scan_draws(self.rng, self.log_density, fitted, n, keep=self.batch)
         # The last scan counts, since it knows the most places.
         self.broad = scan.whole
         return scan
@@ -197,7 +198,7 @@ class Search:
             known = [m.log_evidence for m in fitted.modes]
             masses = [-np.inf if mass is None else mass for mass in known]
             masses.append(fitted.log_evidence + np.log(scan.missing))
-            yield adapt(self.rng, self.log_density, [*starts, wide], np.array(masses))
+            yield self._adapted([*starts, wide], np.array(masses))
         if self.terms is not None and len(self.terms.means) > 1:
             yield self._fit_groups(self.terms, self.terms.each())
 
@@ -213,14 +214,14 @@ class Search:
         return (is_better or is_needed) and more.ess_share > self.good_share
 
     def _next_starts(self) -> Float[np.ndarray, "b d"]:
-        turn, n = self.num_starts // _BATCH, candidates(_BATCH)
+        turn, n = self.num_starts // self.batch, candidates(self.batch)
         if turn == 0:
             points = self._own_starts(n)
         elif turn % 2 or self.ends is None:
             points = far_starts(self.rng, self.scales, self.dim, n, self.ends)
         else:
             points = starts_around(self.rng, self.ends, n)
-        return first_finite(points, _BATCH, self.log_density)
+        return first_finite(points, self.batch, self.log_density)
 
     def _own_starts(self, n: int) -> Float[np.ndarray, "n d"]:
         return own_starts(self.key, self.density.target, n)
@@ -237,7 +238,7 @@ class Search:
 
     def _climb_from(self, starts: Float[np.ndarray, "b d"], count: int = 1) -> None:
         self.num_starts += len(starts)
-        new, flat = climb(self.density, starts, count)
+        new, flat = climb(self.density, starts, count, self.budget.every)
         new = new.and_others(boxes_around(self.rng, self.log_density, flat, count))
         new = without_noise(self.rng, self.log_density, new, self.density.rounding)
         new = within_support(self.rng, self.log_density, new)
@@ -249,8 +250,8 @@ class Search:
 
     def _climb_program_parts(self) -> None:
         """Climb parts of the program alone, then the density from where they led."""
-        n = candidates(_BATCH)
-        points = first_finite(self._own_starts(n), _BATCH, self.log_density)
+        n = candidates(self.batch)
+        points = first_finite(self._own_starts(n), self.batch, self.log_density)
         far = far_starts(self.rng, self.scales, self.dim, n)
         for inner in inner_starts(self.density, self.log_density, points, far):
             self._climb_from(inner, count=2)
@@ -284,8 +285,8 @@ class Search:
         before = self.ends.num_places
         if before > 1:
             heights = functools.partial(heights_between, self.density)
-            most = max(_BATCH, int(self.budget.ridges / ridge_cost(self.cost)))
-            self.ends = join_by_ridges(self.ends, heights, _BATCH, most)
+            most = max(self.batch, int(self.budget.ridges / ridge_cost(self.cost)))
+            self.ends = join_by_ridges(self.ends, heights, self.batch, most)
             if self.ends.num_places < before:
                 best = self._fit_groups(self.ends, [m[:1] for m in self.ends.groups()])
         if any(len(m) > 2 for m in self.ends.groups()):
@@ -294,12 +295,16 @@ class Search:
         if self.ends.num_places == 1 and self.broad is not None:
             # The ends may cover one side of a curved place only.
             start = self.broad.means, np.diag(self.broad.deviations**2)
-            broad = adapt(self.rng, self.log_density, [start])
+            broad = self._adapted([start])
             best = broad if broad.score > best.score + _SMALL_GAIN else best
         return best
 
     def _fit_groups(self, ends: Ends, groups: Sequence[Any]) -> Fitted:
-        return adapt(self.rng, self.log_density, *ends.moments_of(groups))
+        return self._adapted(*ends.moments_of(groups))
+
+    def _adapted(self, *starts: Any) -> Fitted:
+        n = self.budget.num_weighted
+        return adapt(self.rng, self.log_density, *starts, draws=n)
 
     def _evidence(self, fitted: Fitted | None) -> SearchEvidence:
         ends = self.ends

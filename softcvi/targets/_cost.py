@@ -150,6 +150,24 @@ def call_in_batches(target: AbstractTarget) -> int:
     return _SLOWER * (CALLBACK if known is None else min(known, CALLBACK))
 
 
+def price_of(program: core.ClosedJaxpr, target: AbstractTarget) -> int:
+    """Elementary operations of one run, with calls of the host by the target's count.
+
+    Args:
+        program: The program of its log density.
+        target: The target.
+
+    Example:
+        >>> import jax, jax.numpy as jnp, softcvi
+        >>> target = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), jnp.zeros(2))
+        >>> program = jax.make_jaxpr(target.log_density)(target.like)
+        >>> price_of(program, target) == cost_of(program)
+        True
+    """
+    known = target.operations_of_call
+    return cost_of(program, CALLBACK if known is None else _SLOWER * known)
+
+
 def cost_of(program: core.ClosedJaxpr, call: int = CALLBACK) -> int:
     """Elementary operations of one run, by the sizes of all results in a program.
 
