@@ -10,6 +10,7 @@ from jaxtyping import Array, PRNGKeyArray, PyTree, Scalar
 
 from softcvi._compile import traced_once
 from softcvi.targets._base import AbstractTarget, as_log_density
+from softcvi.targets._derivatives import num_derivatives, twice_if_asked
 from softcvi.targets._funnel import FunnelSpace, through_funnel
 from softcvi.targets._read_now import as_read_now
 from softcvi.targets._space import AbstractSpace, ModelSpace
@@ -52,6 +53,7 @@ class DensityTarget(AbstractTarget):
     space: AbstractSpace
     observed: PyTree
     has_gradient: bool = eqx.field(static=True)
+    has_hessian: bool = eqx.field(static=True)
     initial: Callable | None
     describe_with: Callable | None
 
@@ -76,9 +78,11 @@ class DensityTarget(AbstractTarget):
         self.observed = observed
         self.initial = initial
         self.describe_with = describe_with
-        self.has_gradient = self.structure.is_continuous and _can_differentiate(
-            self.log_density, self.structure.like
-        )
+        self.has_hessian = True  # until it is known
+        is_continuous = self.structure.is_continuous
+        known = num_derivatives(self.log_density, self.like) if is_continuous else 0
+        self.has_gradient = known > 0
+        self.has_hessian = known != 1
 
     def in_space(self, space: AbstractSpace) -> "AbstractTarget":
         if not isinstance(space, FunnelSpace):
@@ -104,22 +108,9 @@ class DensityTarget(AbstractTarget):
         return eqx.tree_at(lambda t: t.log_prob, frozen, model)
 
 
+@twice_if_asked
 @functools.partial(traced_once, outside=False)
 def _log_density(target: DensityTarget, particle: PyTree) -> Scalar:
     x, log_det = target.space.to_model_and_log_det(particle)
     args = () if target.observed is None else (target.observed,)
     return as_log_density(target.log_prob(x, *args)) + log_det
-
-
-def _can_differentiate(log_density: Callable, like: PyTree) -> bool:
-    """Whether JAX has a gradient: not of callbacks, nor of loops of unknown length."""
-    try:
-        eqx.filter_eval_shape(jax.grad(log_density), like)
-    except Exception:
-        try:
-            eqx.filter_eval_shape(log_density, like)
-        except Exception:
-            # Wrong altogether, which is for the checks of a fit to explain.
-            return True
-        return False
-    return True

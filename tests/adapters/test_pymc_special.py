@@ -42,3 +42,20 @@ def test_censored_and_truncated_normals_have_the_density_of_pymc(kind):
         expected = logp({"mu": mu, "sigma_log__": log_sigma})
         u = {"mu": jnp.asarray(mu), "sigma": jnp.asarray(log_sigma)}
         np.testing.assert_allclose(target.log_density(u), expected, rtol=1e-4)
+
+
+def test_censored_gamma_times_have_second_derivatives():
+    """JAX has only one of the incomplete gamma function."""
+    with pm.Model() as model:
+        shape = pm.HalfNormal("shape", 2)
+        times = pm.Gamma.dist(shape, 1.0)
+        pm.Censored("t", times, lower=None, upper=1.5, observed=[0.4, 1.5, 1.1, 1.5])
+    target = from_pymc(model)
+    assert target.has_gradient
+
+    def along(u):
+        return target.log_density({"shape": u})
+
+    slope = jax.grad(along)
+    expected = (slope(0.3 + 1e-2) - slope(0.3 - 1e-2)) / 2e-2
+    np.testing.assert_allclose(jax.hessian(along)(0.3), expected, rtol=0.02)

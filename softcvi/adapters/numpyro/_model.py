@@ -1,11 +1,13 @@
 """Targets made from NumPyro models."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from softcvi._compile import host_key
 from softcvi.adapters._extras import require
 from softcvi.adapters.numpyro._call import ModelCall, is_in_loop, moving_sites
 from softcvi.adapters.numpyro._decentre import hierarchical_sites
@@ -23,6 +25,7 @@ from softcvi.adapters.numpyro._space import make_space
 from softcvi.adapters.numpyro._target import NumPyroTarget
 from softcvi.fitting._cache import cache_by_default
 from softcvi.targets import AbstractSpace, ModelSpace, SpaceOfModel, Structure
+from softcvi.targets._derivatives import may_lack_derivatives, num_derivatives
 from softcvi.targets._read_now import as_read_now
 
 
@@ -110,13 +113,14 @@ def _target(
     values = {name: jnp.asarray(s["value"]) for name, s in latents.items()}
     like = jax.eval_shape(lambda x: chosen.from_model_and_log_det(x)[0], values)
     params, transforms = split_params(sites.trace)
-    return NumPyroTarget(
+    target = NumPyroTarget(
         call=call,
         structure=Structure(_floats_or_ints(like, ranges)),
         space=chosen,
         params=params,
         param_transforms=transforms,
         has_gradient=not ranges,
+        has_hessian=True,
         discrete_sizes={n: size for n, (_, size) in ranges.items() if size is not None},
         observed=tuple(sites.observed),
         subsampled=sites.subsampled,
@@ -132,6 +136,13 @@ def _target(
         warned=sites.warnings,
         rows=_rows(call, sites, summed),
     )
+    if ranges:
+        return target
+    args = target.like, target.draw_data(host_key(0))
+    if not may_lack_derivatives(target.log_density, *args):
+        return target
+    known = num_derivatives(target.log_density, *args)
+    return dataclasses.replace(target, has_gradient=known > 0, has_hessian=known != 1)
 
 
 def _rows(call: ModelCall, sites: Sites, summed: tuple[str, ...]) -> RowBlocks | None:

@@ -37,6 +37,7 @@ from softcvi.adapters.numpyro._space import (
     with_log_dets,
 )
 from softcvi.targets import AbstractSpace, FunnelSpace, SpaceOfModel, Structure
+from softcvi.targets._derivatives import twice_if_asked
 from softcvi.targets._funnel import through_funnel
 
 
@@ -47,6 +48,8 @@ class NumPyroTarget(AbstractRowsTarget):
         call: The model and its arguments; arrays among them are leaves, so targets
             that differ in their data only share one compiled program.
         params: Unconstrained values of ``numpyro.param`` sites, which ``fit`` trains.
+        has_hessian: Whether JAX can differentiate the log density twice; otherwise
+            second derivatives are differences of gradients.
         discrete_sizes: Number of values of each discrete site.
         observed: Names of the observed sites.
         subsampled: Names of the plates that subsample their data.
@@ -80,6 +83,7 @@ class NumPyroTarget(AbstractRowsTarget):
     params: dict[str, Any]
     param_transforms: dict[str, Any]
     has_gradient: bool = eqx.field(static=True)
+    has_hessian: bool = eqx.field(static=True)
     discrete_sizes: dict[str, int] = eqx.field(static=True)
     observed: tuple[str, ...] = eqx.field(static=True)
     subsampled: tuple[str, ...] = eqx.field(static=True)
@@ -288,6 +292,7 @@ def predict(
     return {name: sites[name]["value"] for name in target.observed if name in sites}
 
 
+@twice_if_asked
 @functools.partial(traced_once, outside=False)
 def _log_density(target: NumPyroTarget, particle: dict, data: Any) -> Scalar:
     if target.summed:

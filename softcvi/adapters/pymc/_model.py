@@ -1,6 +1,7 @@
 """Targets made from PyMC models."""
 
 import contextlib
+import dataclasses
 import os
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from softcvi.adapters.pymc._rows import rows_of
 from softcvi.adapters.pymc._special import register_special_functions
 from softcvi.adapters.pymc._target import PyMCSpace, PyMCTarget
 from softcvi.targets import SpaceOfModel, Structure
+from softcvi.targets._derivatives import may_lack_derivatives, num_derivatives
 
 
 def from_pymc(model: Any, *, decentre: bool = True) -> PyMCTarget:
@@ -91,6 +93,11 @@ def from_pymc(model: Any, *, decentre: bool = True) -> PyMCTarget:
         rows=rows,
     )
     _check_sign_and_jacobian(model, written, point)
+    if written.has_gradient and may_lack_derivatives(written.log_density, written.like):
+        known = num_derivatives(written.log_density, written.like)
+        written = dataclasses.replace(
+            written, has_gradient=known > 0, has_hessian=known != 1
+        )
     if not decentre or not structure.is_continuous:
         return written
     names = tuple(each.name for each in graphs.standardisings)

@@ -21,6 +21,7 @@ from softcvi.adapters.pymc._quiet import quietly
 from softcvi.adapters.pymc._standardising import AbstractStandardising
 from softcvi.adapters.pymc._trace import draws_for_pymc, without_messages
 from softcvi.targets import AbstractSpace, Informed, SpaceOfModel, Structure
+from softcvi.targets._derivatives import twice_if_asked
 
 
 class PyMCSpace(AbstractSpace):
@@ -91,6 +92,8 @@ class PyMCTarget(AbstractRowsTarget):
         graphs: The model's graphs as JAX functions.
         start: PyMC's initial point, on its unconstrained space.
         rows: Many rows of data, which are evaluated in blocks; None for all at once.
+        has_hessian: Whether JAX can differentiate the log density twice; otherwise
+            second derivatives are differences of gradients.
 
     Example:
         >>> import pymc as pm
@@ -107,7 +110,9 @@ class PyMCTarget(AbstractRowsTarget):
     start: dict[str, Array]
     has_gradient: bool = eqx.field(static=True)
     rows: RowBlocks | None = None
+    has_hessian: bool = eqx.field(static=True, default=True)
 
+    @twice_if_asked
     def log_density(self, particle: dict, data: Any = None) -> Scalar:
         values, log_dets = self.space.to_values(particle)
         arrays = [values[name] for name in self.graphs.names]
