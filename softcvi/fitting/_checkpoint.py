@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import stat
 import time
 import warnings
 import zipfile
@@ -87,10 +88,23 @@ class CheckpointFile:
     def __init__(self, checkpoint: Checkpoint):
         # A model may change the current folder.
         self.path = Path(checkpoint.path).absolute()
+        self._check_path()
         self.every = checkpoint.every
         self._last = time.monotonic()
         self._states: dict[str, tuple[int, float | None, list[bytes]]] = {}
         self._writable = True
+
+    def _check_path(self) -> None:
+        """Refuse what can be no file; opening a pipe would wait for ever."""
+        why = "not a file"
+        try:
+            if stat.S_ISREG(os.stat(self.path).st_mode):
+                return
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            return  # what cannot be written is told then, and the fit goes on
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or str(error)
+        raise CheckpointError(f"checkpoint: {self.path}: {why}. Give another path.")
 
     def due(self) -> bool:
         """Whether it is time to write."""
@@ -134,13 +148,12 @@ class CheckpointFile:
             identity: Fingerprint of the run.
             total: Its number of steps.
         """
+        self._check_path()
         remove_abandoned(self.path)
         if not self.path.exists():
             return None
         leaves, treedef = jax.tree_util.tree_flatten(state)
         try:
-            if not self.path.is_file():  # opening a pipe would wait for ever
-                raise ValueError("not a file")
             with zipfile.ZipFile(self.path) as archive:
                 header = json.loads(_member(archive, _HEADER, _HEADER_LIMIT))
                 if header["format"] != _FORMAT:

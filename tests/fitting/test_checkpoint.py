@@ -235,3 +235,17 @@ def test_a_fit_goes_on_from_a_late_step_of_a_loop_in_the_cache(
 
     assert 1000 < quick(steps=2000, stopping=Late(), checkpoint=path).steps < 2000
     assert quick(steps=2000, checkpoint=path).steps == 2000
+
+
+@pytest.mark.parametrize("name", ["", "folder", "pipe", "a" * 300, "a\0b", os.devnull])
+def test_what_can_be_no_checkpoint_is_refused_before_any_work(tmp_path, guide, name):
+    """And nobody is told to delete a folder or a device."""
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    target = closing_over(0.0)
+    path = os.path.join(tmp_path, name)
+    with pytest.raises(
+        ValueError, match=r"checkpoint: .*\. Give another path"
+    ) as caught:
+        softcvi.fit(jax.random.key(0), target, guide, checkpoint=path, **QUICK)
+    assert "Delete" not in str(caught.value)
