@@ -14,6 +14,10 @@ from softcvi.cli._terminal import tell
 
 _LOCK = ".softcvi.lock"
 _LONGEST = 10_000
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
 
 
 @contextlib.contextmanager
@@ -38,6 +42,7 @@ def hold_folder(folder: Path) -> Iterator[None]:
 
     refuse_links(folder, _LOCK)
     made = [p for p in (folder, *folder.parents) if not p.exists()]
+    held: int | None = None
     try:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / _LOCK
@@ -46,7 +51,9 @@ def hold_folder(folder: Path) -> Iterator[None]:
             raise OSError(f"{_LOCK} is no file")
         lock = FileLock(path, timeout=0)
         lock.acquire()
-    except Timeout:
+        held = _lock_itself(folder)
+    except (Timeout, BlockingIOError):
+        lock.release()
         who = _holder(folder / _LOCK) or "another process"
         raise CommandError(
             f"--out {folder}: is in use by {who}. Wait for it, or give another folder."
@@ -64,13 +71,40 @@ def hold_folder(folder: Path) -> Iterator[None]:
             path.write_text(json.dumps(_this_process()), encoding="utf-8")
         yield
     finally:
-        # Unlinked while it is held, so that no other process can hold the same file.
-        with contextlib.suppress(OSError):
-            path.unlink()
+        # Unlinked while it is held, so that no other process can hold the same file;
+        # but not if it is another's by now, as the folder was moved away.
+        if _is_at(held, folder):
+            with contextlib.suppress(OSError):
+                path.unlink()
         lock.release()
+        if held is not None:
+            os.close(held)
         for empty in made:
             with contextlib.suppress(OSError):
                 empty.rmdir()
+
+
+def _lock_itself(folder: Path) -> int | None:
+    """Lock the folder, too, where that can be done: a file in it can be deleted."""
+    if fcntl is None:
+        return None
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(number)
+        raise
+    except OSError:  # a file system on which folders have no locks
+        pass
+    return number
+
+
+def _is_at(number: int | None, folder: Path) -> bool:
+    """Whether an open folder is still the one of that name."""
+    try:
+        return number is None or os.path.samestat(os.fstat(number), os.stat(folder))
+    except OSError:
+        return False
 
 
 def refuse_links(folder: Path, *names: str) -> None:

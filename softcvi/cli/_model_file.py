@@ -1,5 +1,6 @@
 """From ``model.py:model`` and data to a target, whatever kind of model it is."""
 
+import contextlib
 import dataclasses
 import importlib.util
 import re
@@ -141,7 +142,8 @@ def _import(path: Path) -> ModuleType:
         where = in_file(error, path) or f"{path.name}: {error}"
         raise CommandError(where, FAILURE) from error
     finally:
-        sys.path.remove(str(path.parent))
+        with contextlib.suppress(ValueError):  # a model may change the list
+            sys.path.remove(str(path.parent))
     return module
 
 

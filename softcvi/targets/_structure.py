@@ -34,6 +34,8 @@ class Structure:
             )
         paths = jax.tree_util.tree_flatten_with_path(like)[0]
         self.names = tuple(_name(path) for path, _ in paths)
+        for name in self.names:
+            _check_name(name)
         leaves = [_as_leaf(*pair) for pair in zip(self.names, leaves, strict=True)]
         self.shapes = tuple(tuple(leaf.shape) for leaf in leaves)
         self.dtypes = tuple(jnp.dtype(leaf.dtype) for leaf in leaves)
@@ -139,6 +141,17 @@ def _as_leaf(name: str, leaf: Any) -> Any:
             "arrays."
         )
     return leaf
+
+
+def _check_name(name: str) -> None:
+    """Refuse what no file can have, before a fit that could not be saved."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"like: the name {name!r} has half of a character (a lone surrogate), "
+            "which cannot be written to files. Give it another name."
+        ) from None
 
 
 def _name(path: tuple) -> str:

@@ -70,6 +70,25 @@ def test_a_folder_is_held_once(tmp_path):
         pass
 
 
+def test_a_folder_whose_lock_was_deleted_is_still_held(tmp_path):
+    with hold_folder(tmp_path):
+        (tmp_path / ".softcvi.lock").unlink()
+        with pytest.raises(CommandError, match="in use by"), hold_folder(tmp_path):
+            pass
+    with hold_folder(tmp_path):
+        pass
+
+
+def test_the_lock_of_a_folder_that_took_the_place_stays(tmp_path):
+    folder = tmp_path / "out"
+    with hold_folder(folder):
+        folder.rename(tmp_path / "moved")
+        with hold_folder(folder):
+            (folder / "result").touch()
+        (folder / ".softcvi.lock").touch()
+    assert (folder / ".softcvi.lock").exists()
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [

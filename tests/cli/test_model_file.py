@@ -1,6 +1,7 @@
 """Models and data in files: what they are taken for, and what is said if wrong."""
 
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -225,3 +226,9 @@ def test_draws_are_gathered(tmp_path):
     (tmp_path / "uneven.json").write_text('{"a": [1, 2], "b": [1]}')
     with pytest.raises(CommandError, match="same length"):
         read_draws(tmp_path / "uneven.json")
+
+
+def test_a_model_may_change_the_search_path(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    text = "import sys\nsys.path = sys.path[1:]\n" + NUMPYRO
+    load_target(write(tmp_path, text), "model", {"y": np.ones(3)})

@@ -74,3 +74,9 @@ def test_spaces_refuse_what_they_do_not_know():
 def test_what_cannot_be_a_parameter_is_named(like, message):
     with pytest.raises(TypeError, match=message):
         Structure(like)
+
+
+def test_a_name_that_cannot_be_written_is_refused():
+    with pytest.raises(ValueError, match=r"like: the name .* Give it another name"):
+        Structure({"\ud800": np.zeros(2)})
+    assert Structure({"\U0001f642": np.zeros(2)}).names == ("\U0001f642",)
