@@ -1,12 +1,13 @@
 """Whether an answer stays as it is when parameters are drawn anew, a few at a time."""
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
 import numpy as np
 from jaxtyping import Float
+
+from softcvi.diagnostics._precision import LogDensities, are_errors
 
 # Scales of the proposals, in standard deviations of the answer.
 _SCALES = np.array([0.5, 2.0, 10.0, 50.0])
@@ -26,13 +27,10 @@ _DRAWS, _FEWEST = 4000, 500
 _ERRORS = 2.0
 _HALF = (0.16, 0.5, 0.84)
 
-# Far out a log density may be a small difference of huge numbers. It is a rounding
-# error where it changes by so many nats if parameters change in their last digits.
-_NOISE, _LAST_DIGITS, _NEIGHBOURS = 0.5, 64.0, 8
+# A log density that changes by so many nats beside it is a rounding error.
+_NOISE = 0.5
 # Times that another value is chosen where the first one's height is an error.
 _CHOICES = 8
-
-LogDensities = Callable[[Float[np.ndarray, "n d"]], Float[np.ndarray, " n"]]
 
 
 class RedrawCheck(eqx.Module):
@@ -102,7 +100,7 @@ def redraw(
     before = draws[chosen]
     heights = log_densities(before)
     is_known = np.isfinite(heights)
-    is_known &= ~_are_errors(rng, log_densities, before, heights, eps)
+    is_known &= ~are_errors(rng, log_densities, before, heights, eps, _NOISE)
     before, heights = before[is_known], heights[is_known]
     if len(before) < _FEWEST:
         return None
@@ -167,7 +165,7 @@ def _chosen(rng, log_densities, pool, points, heights, which, eps):
         moved = points[left]
         np.put_along_axis(moved, which[left], pool.values[left, best], axis=1)
         found = pool.heights[left, best]
-        is_error = _are_errors(rng, log_densities, moved, found, eps)
+        is_error = are_errors(rng, log_densities, moved, found, eps, _NOISE)
         points[left[~is_error]], heights[left[~is_error]] = (
             moved[~is_error],
             found[~is_error],
@@ -175,15 +173,6 @@ def _chosen(rng, log_densities, pool, points, heights, which, eps):
         scores[left[is_error], best[is_error]] = -np.inf
         left = left[is_error]
     return points, heights
-
-
-def _are_errors(rng, log_densities, points, heights, eps) -> np.ndarray:
-    """Where a log density differs from that beside it."""
-    shape = (_NEIGHBOURS, *points.shape)
-    beside = points * (1 + _LAST_DIGITS * eps * rng.uniform(-1, 1, shape))
-    others = log_densities(beside.reshape(-1, points.shape[1]))
-    others = others.reshape(_NEIGHBOURS, -1)
-    return ~np.all(np.abs(others - heights) < _NOISE, axis=0)
 
 
 def _log_proposal(steps: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ from softcvi.starts._climb import (
 )
 from softcvi.starts._double import Density
 from softcvi.starts._evaluator import Evaluator
+from softcvi.starts._heights import WithoutErrors
 from softcvi.starts._importance import Fitted, adapt, share_on_normal, worth_keeping
 from softcvi.starts._launch import (
     candidates,
@@ -87,7 +88,8 @@ class Search:
         self.rng, self.key, self.density = numpy_generator(key), key, density
         self.budget = Budget.of_density(density)
         self.batch = self.budget.batch
-        self.log_density = Evaluator.of(density, self.budget.num_points)
+        self.evaluate = Evaluator.of(density, self.budget.num_points)
+        self.log_density = WithoutErrors(self.rng, self.evaluate, density.rounding)
         self.scales, self.gap = scales, gap
         self.dim = density.target.structure.size
         self.cost = cost_of(density.program())
@@ -138,7 +140,7 @@ class Search:
                 self.left_out = max(self.left_out, again.missing_mass or 0.0)
                 self._scan(fitted)
         modes = () if fitted is None else worth_keeping(fitted)
-        return modes, self.log_density.with_infinite(self._evidence(fitted), modes)
+        return modes, self.evaluate.with_infinite(self._evidence(fitted), modes)
 
     def _finds_more_places(self) -> bool:
         """Whether climbs from mirror images and points on lines find another place."""
@@ -240,13 +242,22 @@ class Search:
         self.num_starts += len(starts)
         new, flat = climb(self.density, starts, count, self.budget.every)
         new = new.and_others(boxes_around(self.rng, self.log_density, flat, count))
-        new = without_noise(self.rng, self.log_density, new, self.density.rounding)
+        new = self._without_noise(new)
         new = within_support(self.rng, self.log_density, new)
         both = new if self.ends is None else self.ends.and_others(new)
         if len(both.means):
             both = distinct_ends(both, self.gap)
             self.ends, left = thinned(join_by_lines(both, self.log_density))
             self.left_out = max(self.left_out, left)
+
+    def _without_noise(self, new: Ends) -> Ends:
+        """The ends that are no rounding errors, or all where nothing else is found."""
+        kept = without_noise(self.rng, self.evaluate, new, self.density.rounding)
+        if len(kept.means):
+            self.log_density.know(kept.means)
+        elif self.ends is None and self.num_starts >= self.fewest:
+            return new
+        return kept
 
     def _climb_program_parts(self) -> None:
         """Climb parts of the program alone, then the density from where they led."""

@@ -100,8 +100,7 @@ def without_noise(
     """The same ends without those whose height is a rounding error.
 
     Far out a log density may be a small difference of huge numbers, and climbs end on
-    top of its errors, or beside them, if draws around the end are on top. All ends are
-    kept if all are so.
+    top of its errors, or beside them, if draws around the end are on top.
 
     Args:
         rng: Random generator.
@@ -124,8 +123,6 @@ def without_noise(
     is_noise = heights - np.min(at_ends, axis=1) > _NOISE
     is_rough = np.abs(at_draws - beside) > _NOISE
     is_noise |= np.any(is_rough & (at_draws > heights[:, None]), axis=1)
-    if np.all(is_noise):
-        return ends
     kept = ~is_noise
     fields = ends.means, ends.covariances, ends.elbos, ends.counts
     return Ends(*(field[kept] for field in fields), np.arange(np.sum(kept)))

@@ -183,8 +183,6 @@ def test_an_end_on_top_of_rounding_errors_is_no_place():
     ends = several_ends([0.5, 36.0], [1.0, 0.1])
     kept = without_noise(rng, log_density, ends, eps)
     np.testing.assert_array_equal(kept.means, [[0.5]])
-    only = several_ends([36.0], [0.1])
-    assert without_noise(rng, log_density, only, eps) is only
 
 
 def test_an_end_beside_rounding_errors_is_no_place_if_its_draws_are_on_top():
