@@ -2,11 +2,10 @@
 
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import logsumexp, ndtri
+from jax.scipy.special import logsumexp
 from scipy import special, stats
 
-from softcvi_experiments.verdict._lattice import latticed, split
-from softcvi_experiments.verdict._mixtures import normals
+from softcvi_experiments.verdict._lattice import latticed
 from softcvi_experiments.verdict._posterior import (
     Quantiles,
     RandomPosterior,
@@ -19,11 +18,11 @@ _DRAWS = 200_000
 _LOG_2PI = float(np.log(2 * np.pi))
 
 
-def _turn(rng, size: int) -> np.ndarray:
+def random_turn(rng, size: int) -> np.ndarray:
     return stats.ortho_group.rvs(size, random_state=rng) if size > 1 else np.eye(1)
 
 
-def _closed(log_prob, data, mean, variance) -> RandomPosterior:
+def closed(log_prob, data, mean, variance) -> RandomPosterior:
     target = density(log_prob, {"x": np.shape(mean)}, data)
     right = {"x": np.asarray(mean)}, {"x": np.asarray(variance)}
     return from_moments(target, *right, "closed form")
@@ -61,7 +60,7 @@ def boomerang(rng: np.random.Generator, seed: int) -> RandomPosterior:
     mean = shift + unit * np.append(0.0, bend * np.sqrt(2 / np.pi))
     variance = unit**2 * np.append(1.0, bend**2 * (1 - 2 / np.pi) + thin**2)
     data = {"shift": shift, "unit": unit, "bend": bend, "thin": thin}
-    return _closed(_boomerang, data, mean, variance)
+    return closed(_boomerang, data, mean, variance)
 
 
 def _product(theta, data):
@@ -95,7 +94,7 @@ def flower(rng: np.random.Generator, seed: int) -> RandomPosterior:
     data["force"] = rng.uniform(0.5, 4)
     # From three leaves on, second moments are those of a circle.
     variance = np.full(2, unit**2 * (far**2 + thin**2) / 2)
-    return _closed(_flower, data, shift, variance)
+    return closed(_flower, data, shift, variance)
 
 
 def _cap(theta, data):
@@ -111,14 +110,14 @@ def polar_cap(rng: np.random.Generator, seed: int) -> RandomPosterior:
     """A thin shell that is heavier towards one pole (von Mises and Fisher)."""
     size, force = (2, 4, 9)[seed % 3], rng.uniform(1, 10)
     unit, far, thin = 10 ** rng.uniform(-2, 2), rng.uniform(4, 8), rng.uniform(0.2, 0.8)
-    way, shift = _turn(rng, size)[0], unit * rng.normal(0, 6, size)
+    way, shift = random_turn(rng, size)[0], unit * rng.normal(0, 6, size)
     pull = special.ive(size / 2, force) / special.ive(size / 2 - 1, force)
     along = 1 - (size - 1) * pull / force
     second = pull / force * (1 - way**2) + along * way**2
     mean = far * pull * way
     variance = unit**2 * ((far**2 + thin**2) * second - mean**2)
     data = {"shift": shift, "unit": unit, "far": far, "thin": thin}
-    return _closed(
+    return closed(
         _cap, data | {"way": way, "force": force}, shift + unit * mean, variance
     )
 
@@ -166,71 +165,7 @@ def terraces(rng: np.random.Generator, seed: int) -> RandomPosterior:
     weights = special.softmax(-drop * k, axis=0)
     variance = unit**2 * np.sum(weights * (k**2 + k + 1 / 3), axis=0)
     data = {"shift": shift, "unit": unit, "drop": drop}
-    return _closed(_terraces, data, shift, variance)
-
-
-def _logistic_margins(theta, data):
-    x = (theta["x"] - data["shift"]) / data["unit"]
-    low = 1 / (1 + jnp.exp(jnp.abs(x)))
-    z = -jnp.sign(x) * ndtri(low)
-    # The density of each margin, over the normal one that it replaces.
-    margins = jnp.log(low) + jnp.log1p(-low) + 0.5 * z**2
-    return jnp.sum(margins) - 0.5 * jnp.sum((data["factor"] @ z) ** 2)
-
-
-def logistic_margins(rng: np.random.Generator, seed: int) -> RandomPosterior:
-    """Logistic variables that are linked as normals are (a copula)."""
-    size, unit = (2, 5, 12)[seed % 3], 10 ** rng.uniform(-2, 2)
-    noise = rng.normal(size=(size, 2 * size)) + rng.normal(size=(1, 2 * size))
-    link = np.corrcoef(noise)
-    factor = np.linalg.cholesky(np.linalg.inv(link)).T
-    shift = unit * rng.normal(0, 4, size)
-    data = {"shift": shift, "unit": unit, "factor": factor}
-    variance = np.full(size, unit**2 * np.pi**2 / 3)
-    return _closed(_logistic_margins, data, shift, variance)
-
-
-def _turned_sinh(theta, data):
-    y = data["back"] @ (theta["x"] - data["shift"])
-    z = jnp.arcsinh(y) / data["heavy"]
-    return jnp.sum(-0.5 * z**2 - 0.5 * jnp.log1p(y**2))
-
-
-def turned_sinh(rng: np.random.Generator, seed: int) -> RandomPosterior:
-    """Sums of variables with log-normal tails on both sides."""
-    size = (2, 4, 10)[seed % 3]
-    heavy, unit = rng.uniform(0.4, 0.9, size), 10 ** rng.uniform(-2, 2)
-    turn, shift = _turn(rng, size), unit * rng.normal(0, 5, size)
-    variance = unit**2 * turn**2 @ ((np.exp(2 * heavy**2) - 1) / 2)
-    data = {"back": turn.T / unit, "shift": shift, "heavy": heavy}
-    return _closed(_turned_sinh, data, shift, variance)
-
-
-def _funnel_and_ball(theta, data):
-    v, x = theta["v"], theta["x"]
-    size = x.size
-    funnel = -0.5 * (v / data["wide"]) ** 2 - jnp.log(data["wide"])
-    funnel -= 0.5 * (jnp.sum(x**2) * jnp.exp(-v) + size * v)
-    ball = -0.5 * ((v - data["far"]) ** 2 + jnp.sum((x - data["off"]) ** 2))
-    return jnp.logaddexp(
-        jnp.log(data["share"]) + funnel, jnp.log1p(-data["share"]) + ball
-    )
-
-
-def funnel_and_ball(rng: np.random.Generator, seed: int) -> RandomPosterior:
-    """A funnel and, beside its mouth, a round normal."""
-    size, wide = (1, 3, 6)[seed % 3], rng.uniform(0.8, 1.5)
-    data = {"wide": wide, "far": rng.uniform(-1, 6), "off": rng.uniform(8, 12)}
-    data["share"] = rng.uniform(0.35, 0.65)
-    share, far, off = data["share"], data["far"], data["off"]
-    means = np.append((1 - share) * far, np.full(size, (1 - share) * off))
-    funnel = np.append(wide**2, np.full(size, np.exp(wide**2 / 2)))
-    ball = 1 + np.append(far, np.full(size, off)) ** 2
-    shapes = {"v": (), "x": (size,)}
-    mean = split(means, shapes)
-    variance = split(share * funnel + (1 - share) * ball - means**2, shapes)
-    target = density(_funnel_and_ball, shapes, data)
-    return from_moments(target, mean, variance, "closed form")
+    return closed(_terraces, data, shift, variance)
 
 
 def _himmelblau(theta, data):
@@ -284,7 +219,7 @@ def saturn(rng: np.random.Generator, seed: int) -> RandomPosterior:
     mean = share[2] * moon
     second = share[0] * (far**2 + thin**2) / 2 + share[1] + share[2] * (0.09 + moon**2)
     variance = unit**2 * (second - mean**2)
-    return _closed(_saturn, data | {"share": share}, shift + unit * mean, variance)
+    return closed(_saturn, data | {"share": share}, shift + unit * mean, variance)
 
 
 def _chain_links(theta, data):
@@ -300,7 +235,7 @@ def _chain_links(theta, data):
 def chain_links(rng: np.random.Generator, seed: int) -> RandomPosterior:
     """Two rings in space that hold each other."""
     unit, far, thin = 10 ** rng.uniform(-1, 1), rng.uniform(3, 5), rng.uniform(0.2, 0.4)
-    one = _turn(rng, 3)
+    one = random_turn(rng, 3)
     # The second ring lies across the first one, with its middle on it.
     two = np.array([[1.0, 0, 0], [0, 0, 1], [0, 1, 0]]) @ one
     step = np.array([1.0, 0, 0])
@@ -314,7 +249,7 @@ def chain_links(rng: np.random.Generator, seed: int) -> RandomPosterior:
     second = (1 - share) * one.T @ flat @ one
     second += share * (two.T @ flat @ two + np.outer(middle, middle))
     variance = unit**2 * (np.diag(second) - mean**2)
-    return _closed(_chain_links, data, unit * mean, variance)
+    return closed(_chain_links, data, unit * mean, variance)
 
 
 def _helix(theta, data):
@@ -335,7 +270,7 @@ def helix(rng: np.random.Generator, seed: int) -> RandomPosterior:
     mean = weights @ path
     variance = unit**2 * (weights @ (path - mean) ** 2 + thin**2)
     data = {"t": t, "log_weights": log_weights, "rise": rise, "far": far}
-    return _closed(_helix, data | {"thin": thin, "unit": unit}, unit * mean, variance)
+    return closed(_helix, data | {"thin": thin, "unit": unit}, unit * mean, variance)
 
 
 def _octahedron(theta, data):
@@ -346,42 +281,10 @@ def _octahedron(theta, data):
 def octahedron(rng: np.random.Generator, seed: int) -> RandomPosterior:
     """Flat on a turned octahedron, a lozenge in the plane, and nothing around."""
     size, unit = (2, 3, 6)[seed % 3], 10 ** rng.uniform(-1, 1)
-    turn, shift = _turn(rng, size), unit * rng.normal(0, 0.5, size)
+    turn, shift = random_turn(rng, size), unit * rng.normal(0, 0.5, size)
     variance = np.full(size, unit**2 * 2 / ((size + 1) * (size + 2)))
     data = {"back": turn.T / unit, "shift": shift}
-    return _closed(_octahedron, data, shift, variance)
-
-
-def _correlations(theta, data):
-    size = round((1 + (1 + 8 * theta["r"].size) ** 0.5) / 2)
-    upper = jnp.zeros((size, size)).at[jnp.triu_indices(size, 1)].set(theta["r"])
-    whole = upper + upper.T + jnp.eye(size)
-    minors = jnp.stack([jnp.linalg.det(whole[:k, :k]) for k in range(2, size + 1)])
-    inside = jnp.all(minors > 0) & jnp.all(jnp.abs(theta["r"]) < 1)
-    height = data["more"] * jnp.log(jnp.where(inside, minors[-1], 1.0))
-    return jnp.where(inside, height, -jnp.inf)
-
-
-def correlations(rng: np.random.Generator, seed: int) -> RandomPosterior:
-    """Correlations of which only all together can be impossible (LKJ)."""
-    size, more = (2, 3, 4)[seed % 3], rng.uniform(0.2, 3)
-    shape = more + size / 2
-    count = size * (size - 1) // 2
-    target = density(_correlations, {"r": (count,)}, {"more": more})
-    right = {"r": np.zeros(count)}, {"r": np.full(count, 1 / (2 * shape + 1))}
-    return from_moments(target, *right, "closed form")
-
-
-def family_tree(rng: np.random.Generator, seed: int) -> RandomPosterior:
-    """Eight normals as pairs of pairs of pairs, each time six times as far apart."""
-    size = (2, 4, 10)[seed % 3]
-    means = rng.normal(0, 5, (1, size))
-    for gap in (60.0, 14.0, 4.0):
-        ways = rng.normal(size=means.shape)
-        ways *= 0.5 * gap / np.linalg.norm(ways, axis=1, keepdims=True)
-        means = np.concatenate([means - ways, means + ways])
-    weights = 0.05 + 0.6 * rng.dirichlet(np.full(8, 2.0))
-    return normals(weights, means, [np.eye(size)] * 8)
+    return closed(_octahedron, data, shift, variance)
 
 
 def _hollow(theta, data):
@@ -394,10 +297,10 @@ def hollow(rng: np.random.Generator, seed: int) -> RandomPosterior:
     """No density in the middle, exponential tails around, in raw units."""
     size, power = (2, 3, 6)[seed % 3], rng.uniform(1, 12)
     unit = 10 ** rng.uniform(-2, 2, size)
-    turn, shift = _turn(rng, size), unit * rng.normal(0, 8, size)
+    turn, shift = random_turn(rng, size), unit * rng.normal(0, 8, size)
     inner = (power + size) * (power + size + 1) / size
     data = {"back": turn.T / unit, "shift": shift, "power": power}
-    return _closed(_hollow, data, shift, unit**2 * inner)
+    return closed(_hollow, data, shift, unit**2 * inner)
 
 
 def _saw(theta, data):
@@ -417,4 +320,4 @@ def saw(rng: np.random.Generator, seed: int) -> RandomPosterior:
     mean = np.sum(weights * z, axis=0)
     variance = unit**2 * np.sum(weights * (z - mean) ** 2, axis=0)
     data = {"shift": shift, "unit": unit, "teeth": teeth, "high": high}
-    return _closed(_saw, data, shift + unit * mean, variance)
+    return closed(_saw, data, shift + unit * mean, variance)

@@ -1,6 +1,5 @@
 """Effects within effects: normal given their scales, or one group after the other."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import log_ndtr
@@ -10,22 +9,20 @@ from softcvi_experiments.verdict._lattice import linear_given, nested
 from softcvi_experiments.verdict._little_data import one_each
 from softcvi_experiments.verdict._posterior import (
     RandomPosterior,
-    density,
-    from_moments,
 )
 from softcvi_experiments.verdict._priors import around
 
 
-def _misfit(data, mean):
+def misfit(data, mean):
     return -0.5 * jnp.sum(((data["y"] - mean) / data["sd"]) ** 2)
 
 
-def _spread(theta, name, scale):
+def spread(theta, name, scale):
     z = theta[name] * jnp.exp(-theta[scale])
     return -0.5 * jnp.sum(z**2) - z.size * theta[scale]
 
 
-def _effects_given(logs, design, y, noise):
+def effects_given(logs, design, y, noise):
     """Height, means and variances of effects around zero with these log sds."""
     sd = np.exp(logs)
     height, mean, variance = linear_given(design * sd[:, None, :], y, noise, 0, 1)
@@ -49,7 +46,7 @@ def _logs(u, wide, *counts):
     return np.concatenate([first, np.repeat(u, counts, axis=1)], axis=1)
 
 
-def _normal(u, mean, sd):
+def normal(u, mean, sd):
     return -0.5 * np.sum(((u - mean) / sd) ** 2, axis=1)
 
 
@@ -61,8 +58,8 @@ def _around_unit(unit, *names):
 def _towns(theta, data):
     mean = theta["level"] + data["of_town"] @ theta["town"]
     mean += data["of_school"] @ theta["school"]
-    fit = _misfit(data, mean) + around(theta, level=(0, data["wide"]))
-    fit += _spread(theta, "town", "log_town") + _spread(theta, "school", "log_school")
+    fit = misfit(data, mean) + around(theta, level=(0, data["wide"]))
+    fit += spread(theta, "town", "log_town") + spread(theta, "school", "log_school")
     middle = data["middle"]
     return fit + around(theta, log_town=(middle, 1), log_school=(middle, 1))
 
@@ -82,8 +79,8 @@ def towns(rng: np.random.Generator, seed: int) -> RandomPosterior:
 
     def conditional(u):
         logs = _logs(u, [4 * unit], towns, schools)
-        height, *rest = _effects_given(logs, design, data["y"], sd)
-        return height + _normal(u, data["middle"], 1), *rest
+        height, *rest = effects_given(logs, design, data["y"], sd)
+        return height + normal(u, data["middle"], 1), *rest
 
     outer = _around_unit(unit, "log_town", "log_school")
     inner = {"level": (), "town": (towns,), "school": (schools,)}
@@ -94,7 +91,7 @@ def _crossover(theta, data):
     mean = data["design"] @ theta["effect"] + data["of_patient"] @ theta["patient"]
     rest = (data["y"] - mean) * jnp.exp(-theta["log_sd"])
     fit = -0.5 * jnp.sum(rest**2) - rest.size * theta["log_sd"]
-    fit += _spread(theta, "patient", "log_patient")
+    fit += spread(theta, "patient", "log_patient")
     fit += around(theta, effect=(0, data["wide"]))
     return fit + around(
         theta, log_patient=(data["middle"], 1), log_sd=(data["middle"], 1)
@@ -119,8 +116,8 @@ def crossover(rng: np.random.Generator, seed: int) -> RandomPosterior:
 
     def conditional(u):
         logs = _logs(u[:, :1], np.full(3, 4 * unit), patients)
-        height, *rest = _effects_given(logs, whole, y, np.exp(u[:, 1]))
-        return height + _normal(u, data["middle"], 1), *rest
+        height, *rest = effects_given(logs, whole, y, np.exp(u[:, 1]))
+        return height + normal(u, data["middle"], 1), *rest
 
     outer = _around_unit(unit, "log_patient", "log_sd")
     inner = {"effect": (3,), "patient": (patients,)}
@@ -169,7 +166,7 @@ def bulls(rng: np.random.Generator, seed: int) -> RandomPosterior:
         whole = np.eye(count + 1)
         whole[1:, 1:] = back
         spread = np.einsum("ij,njk,ik->ni", whole, covariance, whole)
-        return height + _normal(u, data["middle"], 1), mean @ whole.T, spread
+        return height + normal(u, data["middle"], 1), mean @ whole.T, spread
 
     outer = _around_unit(unit, "log_genes")
     inner = {"level": (), "value": (count,)}
@@ -180,8 +177,8 @@ def _age_and_year(theta, data):
     mean = (
         theta["level"] + data["of_age"] @ theta["age"] + data["of_year"] @ theta["year"]
     )
-    fit = _misfit(data, mean) + around(theta, level=(0, 5))
-    fit += _spread(theta, "age", "log_age") + _spread(theta, "year", "log_year")
+    fit = misfit(data, mean) + around(theta, level=(0, 5))
+    fit += spread(theta, "age", "log_age") + spread(theta, "year", "log_year")
     return fit + around(theta, log_age=(-1, 1), log_year=(-1, 1))
 
 
@@ -201,7 +198,7 @@ def age_and_year(rng: np.random.Generator, seed: int) -> RandomPosterior:
     def conditional(u):
         scale = np.exp(_logs(u, [5.0], ages - 1, years - 1))
         height, *rest = _scaled_given(scale, gram, shift)
-        return height + _normal(u, -1, 1), *rest
+        return height + normal(u, -1, 1), *rest
 
     outer = dict.fromkeys(("log_age", "log_year"), (-7.5, 5.5))
     inner = {"level": (), "age": (ages - 1,), "year": (years - 1,)}
@@ -211,9 +208,9 @@ def age_and_year(rng: np.random.Generator, seed: int) -> RandomPosterior:
 def _fields(theta, data):
     mean = theta["level"] + data["of_row"] @ theta["row"]
     mean += data["of_column"] @ theta["column"] + data["of_cell"] @ theta["cell"]
-    fit = _misfit(data, mean) + around(theta, level=(0, 5))
+    fit = misfit(data, mean) + around(theta, level=(0, 5))
     for name in ("row", "column", "cell"):
-        fit += _spread(theta, name, "log_" + name)
+        fit += spread(theta, name, "log_" + name)
     logs = ("log_row", "log_column", "log_cell")
     return fit + around(theta, **dict.fromkeys(logs, (-0.5, 0.8)))
 
@@ -238,7 +235,7 @@ def fields_of_trials(rng: np.random.Generator, seed: int) -> RandomPosterior:
     def conditional(u):
         scale = np.exp(_logs(u, [5.0], *counts))
         height, *rest = _scaled_given(scale, gram, shift)
-        return height + _normal(u, -0.5, 0.8), *rest
+        return height + normal(u, -0.5, 0.8), *rest
 
     outer = dict.fromkeys(("log_row", "log_column", "log_cell"), (-5.5, 4.5))
     inner = {"level": (), "row": (rows,), "column": (columns,), "cell": (cells,)}
@@ -247,7 +244,7 @@ def fields_of_trials(rng: np.random.Generator, seed: int) -> RandomPosterior:
 
 def _bare_groups(theta, data):
     mean = theta["level"] + jnp.exp(theta["log_tau"]) * (data["of"] @ theta["z"])
-    fit = _misfit(data, mean) - 0.5 * jnp.sum(theta["z"] ** 2)
+    fit = misfit(data, mean) - 0.5 * jnp.sum(theta["z"] ** 2)
     return fit + around(theta, level=(0, 5), log_tau=(0, 1.5))
 
 
@@ -264,7 +261,7 @@ def known_groups(rng: np.random.Generator, seed: int) -> RandomPosterior:
         design = np.concatenate([np.ones((len(u), len(of), 1)), scaled], axis=2)
         wide = np.append(5.0, np.ones(count))
         height, *rest = linear_given(design, data["y"], sd, 0, wide)
-        return height + _normal(u, 0, 1.5), *rest
+        return height + normal(u, 0, 1.5), *rest
 
     outer, inner = {"log_tau": (-10.0, 10.0)}, {"level": (), "z": (count,)}
     return nested(_bare_groups, outer, inner, data, conditional, 401)
@@ -303,7 +300,7 @@ def strict_judges(rng: np.random.Generator, seed: int) -> RandomPosterior:
         mu, tau = u[:, :1] + np.zeros(count), np.exp(u[:, 1:]) + np.zeros(count)
         reach = 12 + 3 * tau
         total, *rest = one_each(mu, tau, reach, slope, bend, height, wide=True)
-        top = total.sum(axis=1) + _normal(u, [0, -0.5], [1, 0.7])
+        top = total.sum(axis=1) + normal(u, [0, -0.5], [1, 0.7])
         return top, *rest
 
     outer = {"mu": (-6.8, 6.8), "log_tau": (-5.2, 3.2)}
@@ -314,7 +311,7 @@ def _wild_studies(theta, data):
     scale = jnp.exp(-theta["log_tau"])
     z = (theta["study"] - theta["mu"]) * scale
     prior = -2 * jnp.sum(jnp.log1p(z**2 / 3)) - z.size * theta["log_tau"]
-    fit = _misfit(data, theta["study"])
+    fit = misfit(data, theta["study"])
     return fit + prior + around(theta, mu=(0, 2), log_tau=(-0.5, 0.8))
 
 
@@ -336,115 +333,7 @@ def wild_studies(rng: np.random.Generator, seed: int) -> RandomPosterior:
         mean = np.sum(weights * eta, axis=2)
         variance = np.sum(weights * (eta - mean[:, :, None]) ** 2, axis=2)
         height = total.sum(axis=1) - count * u[:, 1]
-        return height + _normal(u, [0, -0.5], [2, 0.8]), mean, variance
+        return height + normal(u, [0, -0.5], [2, 0.8]), mean, variance
 
     outer = {"mu": (-13.5, 13.5), "log_tau": (-4.0, 4.5)}
     return nested(_wild_studies, outer, {"study": (count,)}, data, conditional, 41)
-
-
-def _many_scales(theta, data):
-    z = theta["effect"] * jnp.exp(-theta["log_scale"])[:, None]
-    rest = (data["y"] - theta["effect"]) / data["sd"]
-    fit = -0.5 * (jnp.sum(z**2) + jnp.sum(rest**2))
-    fit -= z.shape[1] * jnp.sum(theta["log_scale"])
-    return fit + around(theta, log_scale=(0, 1))
-
-
-def many_scales(rng: np.random.Generator, seed: int) -> RandomPosterior:
-    """A funnel for each of several kinds of effects, some with weak data."""
-    kinds, each = ((2, 2), (5, 3), (10, 4))[seed % 3]
-    sd = rng.uniform(0.4, 3, (kinds, 1))
-    y = np.exp(rng.normal(size=(kinds, 1))) * rng.normal(size=(kinds, each))
-    y += sd * rng.normal(size=y.shape)
-    u = np.linspace(-7, 7, 2801)
-    own = np.exp(2 * u)
-    rows = []
-    for seen, error in zip(y, sd[:, 0] ** 2, strict=True):
-        height = -0.5 * (np.sum(seen**2) / (own + error) + each * np.log(own + error))
-        weights = special.softmax(height - 0.5 * u**2)
-        gain = own / (own + error)
-        middle, shrunk = weights @ u, weights @ gain
-        spread = weights @ (gain * error) + weights @ (gain - shrunk) ** 2 * seen**2
-        rows.append((middle, weights @ (u - middle) ** 2, shrunk * seen, spread))
-    parts = [np.array(column) for column in zip(*rows, strict=True)]
-    mean = {"log_scale": parts[0], "effect": parts[2]}
-    variance = {"log_scale": parts[1], "effect": parts[3]}
-    shapes = {"log_scale": (kinds,), "effect": (kinds, each)}
-    target = density(_many_scales, shapes, {"y": y, "sd": sd})
-    return from_moments(target, mean, variance, "quadrature")
-
-
-def _polls(theta, data):
-    mean = theta["start"] + data["until"] @ theta["step"] + data["of"] @ theta["house"]
-    fit = _misfit(data, mean) + around(theta, start=(50, 10), house=(0, 1.5))
-    return (
-        fit + _spread(theta, "step", "log_step") + around(theta, log_step=(-0.5, 0.7))
-    )
-
-
-def polls(rng: np.random.Generator, seed: int) -> RandomPosterior:
-    """Support of a party that drifts, by polls of houses that lean to one side."""
-    weeks, houses, count = ((4, 2, 6), (12, 4, 20), (35, 8, 70))[seed % 3]
-    when, who = rng.integers(0, weeks, count), rng.integers(0, houses, count)
-    until = np.tri(weeks)[when][:, 1:]
-    of = np.eye(houses)[who]
-    sd = rng.uniform(1, 3, count)
-    step = rng.uniform(0.2, 1) * rng.normal(size=weeks - 1)
-    y = rng.normal(45, 5) + until @ step + of @ rng.normal(0, 1.5, houses)
-    y += sd * rng.normal(size=count)
-    data = {"until": until, "of": of, "y": y, "sd": sd}
-    design = np.column_stack([np.ones(count), until, of]) / sd[:, None]
-
-    def conditional(u):
-        own = np.repeat(u, weeks - 1, axis=1)
-        fixed = np.zeros((len(u), houses)) + np.log(1.5)
-        logs = np.concatenate([np.full((len(u), 1), np.log(10.0)), own, fixed], axis=1)
-        height, mean, variance = _effects_given(logs, design, (y - 50) / sd, 1.0)
-        mean[:, 0] += 50
-        return height + _normal(u, -0.5, 0.7), mean, variance
-
-    outer = {"log_step": (-5.0, 4.0)}
-    inner = {"start": (), "step": (weeks - 1,), "house": (houses,)}
-    return nested(_polls, outer, inner, data, conditional, 201)
-
-
-def _clerks(theta, data):
-    k, linear = data["k"], theta["mu"] + jnp.exp(theta["log_tau"]) * theta["clerk"]
-    rows = data["y"] * linear - (data["y"] + k * data["n"]) * jax.nn.softplus(
-        linear - jnp.log(k)
-    )
-    fit = jnp.sum(rows) - 0.5 * jnp.sum(theta["clerk"] ** 2)
-    return fit + around(theta, mu=(1, 1), log_tau=(-0.7, 0.7))
-
-
-def clerks(rng: np.random.Generator, seed: int) -> RandomPosterior:
-    """Errors of clerks on few days, more uneven than chance, in standard units."""
-    count, k = (4, 12, 30)[seed % 3], rng.uniform(0.7, 3)
-    n = rng.integers(1, 5, count)
-    linear = rng.normal(1, 0.5) + rng.uniform(0.2, 0.8) * rng.normal(size=count)
-    # The sum of days is what matters.
-    y = rng.poisson(np.exp(linear) * rng.gamma(k * n, 1 / k))
-    data = {"y": y, "n": n, "k": k}
-
-    def share(eta):
-        return special.expit(eta - np.log(k))
-
-    def slope(eta):
-        return y - (y + k * n) * share(eta)
-
-    def bend(eta):
-        return -(y + k * n) * share(eta) * (1 - share(eta))
-
-    def height(eta):
-        total = (y + k * n)[:, None]
-        return y[:, None] * eta - total * np.logaddexp(0, eta - np.log(k))
-
-    def conditional(u):
-        mu, tau = u[:, :1] + np.zeros(count), np.exp(u[:, 1:]) + np.zeros(count)
-        reach = tau**2 * (y + k * n) + 1e-6
-        total, mean, variance = one_each(mu, tau, reach, slope, bend, height, wide=True)
-        top = total.sum(axis=1) + _normal(u, [1, -0.7], [1, 0.7])
-        return top, (mean - mu) / tau, variance / tau**2
-
-    outer = {"mu": (-5.8, 7.8), "log_tau": (-5.4, 3.2)}
-    return nested(_clerks, outer, {"clerk": (count,)}, data, conditional, 31)
