@@ -1,14 +1,13 @@
 """How large rounding errors are in the log densities that labels and weights use."""
 
 import functools
-from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import paramax
 from jax.typing import ArrayLike
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from softcvi._compile import as_array, rarely_run
 from softcvi.guides import AbstractGuide
@@ -22,10 +21,6 @@ _POINTS = 9
 # it is not, on the shorter one.
 LENGTHS = (2e-2, 2e-3)
 _PARABOLA = 2
-# Neighbours of a point, which differ by so many units in the last place.
-_NEIGHBOURS, _LAST_DIGITS = 8, 16.0
-
-LogDensities = Callable[[Float[np.ndarray, "n d"]], Float[np.ndarray, " n"]]
 
 
 def density_rounding(
@@ -106,36 +101,6 @@ def rounding_at(
     known = np.all(np.isfinite(moved), axis=0)
     steps = np.abs(moved[1][known] - moved[0][known]) / np.sqrt(12.0)
     return max(min(roughness), floor, float(np.median(steps)) if known.any() else 0.0)
-
-
-def are_errors(
-    rng: np.random.Generator,
-    log_densities: LogDensities,
-    points: Float[np.ndarray, "n d"],
-    heights: Float[np.ndarray, " n"],
-    eps: float,
-    nats: float,
-) -> Bool[np.ndarray, " n"]:
-    """Where a log density is a rounding error: it differs from that right beside it.
-
-    Far out a log density may be a small difference of huge numbers, of any height. One
-    that is huge itself has no digits for nats.
-
-    Args:
-        rng: Random generator.
-        log_densities: Log densities of vectors in the fitting space.
-        points: Where to look.
-        heights: Log densities there.
-        eps: Relative rounding of the parameters.
-        nats: Difference from which on it counts.
-    """
-    shape = (_NEIGHBOURS, *points.shape)
-    beside = points * (1 + _LAST_DIGITS * eps * rng.uniform(-1, 1, shape))
-    others = log_densities(beside.reshape(-1, points.shape[1]))
-    others = others.reshape(_NEIGHBOURS, -1)
-    with np.errstate(invalid="ignore"):  # between infinities
-        is_steady = np.all(np.abs(others - heights) < nats, axis=0)
-    return ~is_steady | ~(np.abs(heights) * eps < nats)
 
 
 @functools.partial(rarely_run, effort=0)

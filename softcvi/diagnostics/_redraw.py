@@ -7,7 +7,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
-from softcvi.diagnostics._precision import LogDensities, are_errors
+from softcvi.targets._rounding import LogDensities, are_errors
 
 # Scales of the proposals, in standard deviations of the answer.
 _SCALES = np.array([0.5, 2.0, 10.0, 50.0])

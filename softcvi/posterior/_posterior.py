@@ -17,6 +17,7 @@ from jaxtyping import Array, Int, PRNGKeyArray, PyTree, Shaped
 from softcvi._compile import by_effort, fused, host_array, put, rarely_run
 from softcvi.guides import AbstractGuide
 from softcvi.posterior import _storage
+from softcvi.posterior._errors import without_errors
 from softcvi.posterior._importance import (
     ImportanceSample,
     log_mean_weight,
@@ -127,6 +128,7 @@ class Posterior:
             pieces = itertools.chain([parts], pieces)
         draws, particles, log_p, log_q = _join(pieces, n)
         log_p, log_q = np.asarray(log_p, np.float64), np.asarray(log_q, np.float64)
+        log_p = without_errors(numpy_generator(key), target, particles, log_p, log_q)
         log_weights, khat = psis(log_p - log_q)
         evidence = log_mean_weight(log_p - log_q) + target.log_offset
         return ImportanceSample(

@@ -5,16 +5,12 @@ import dataclasses
 import numpy as np
 from jaxtyping import Float
 
-from softcvi.diagnostics._precision import are_errors
 from softcvi.starts._importance import LogDensity
+from softcvi.targets._rounding import are_no_errors
 
 # Only what is higher than all known places by so many nats is looked at: errors are
 # huge, and nothing else is as high but a place that was not known.
 _HIGHER = 1.0
-# Nats by which a log density has to differ from that right beside it.
-_NOISE = 10.0
-# Times that points are compared with their neighbours, while some are errors.
-_ROUNDS = 16
 
 
 @dataclasses.dataclass(eq=False)
@@ -47,15 +43,10 @@ class WithoutErrors:
     def __call__(self, x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
         heights = np.asarray(self.log_density(x), np.float64)
         high = np.flatnonzero((heights > self.top + _HIGHER) & (heights < np.inf))
-        # Errors are rounded themselves, and neighbours may agree by chance.
-        for _ in range(_ROUNDS if len(high) else 0):
-            found = self.rng, self.log_density, x[high], heights[high]
-            is_error = are_errors(*found, self.eps, _NOISE)
-            heights[high[is_error]] = -np.inf
-            high = high[~is_error]
-            if not (np.any(is_error) and len(high)):
-                break
-        self._raise_to(heights[high])
+        found = self.rng, self.log_density, x[high], heights[high]
+        is_height = are_no_errors(*found, self.eps)
+        heights[high[~is_height]] = -np.inf
+        self._raise_to(heights[high[is_height]])
         return heights
 
     def _raise_to(self, heights: Float[np.ndarray, " n"]) -> None:

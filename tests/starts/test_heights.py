@@ -60,7 +60,8 @@ def test_a_posterior_is_found_beside_rounding_errors_of_any_height():
         rows = 0.5 * (sd / tail) ** 2 - rest / tail - theta["log_tail"]
         rows += log_ndtr(rest / sd - sd / tail)
         prior = ((theta["place"] - 1200) / 900) ** 2
-        prior += ((theta["log_sd"] - 5) / 0.7) ** 2 + ((theta["log_tail"] - 6) / 0.7) ** 2
+        prior += ((theta["log_sd"] - 5) / 0.7) ** 2
+        prior += ((theta["log_tail"] - 6) / 0.7) ** 2
         return jnp.sum(rows) - 0.5 * prior
 
     names = ("place", "log_sd", "log_tail")

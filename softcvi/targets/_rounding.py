@@ -1,0 +1,74 @@
+"""Log densities that are rounding errors."""
+
+from collections.abc import Callable
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+# Neighbours of a point, which differ by so many units in the last place.
+_NEIGHBOURS, _LAST_DIGITS = 8, 16.0
+# Times that points are compared with their neighbours, while some are errors.
+_ROUNDS = 16
+
+LogDensities = Callable[[Float[np.ndarray, "n d"]], Float[np.ndarray, " n"]]
+
+
+def are_errors(
+    rng: np.random.Generator,
+    log_densities: LogDensities,
+    points: Float[np.ndarray, "n d"],
+    heights: Float[np.ndarray, " n"],
+    eps: float,
+    nats: float = 10.0,
+) -> Bool[np.ndarray, " n"]:
+    """Where a log density is a rounding error: it differs from that right beside it.
+
+    Far out a log density may be a small difference of huge numbers, of any height. One
+    that is huge itself has no digits for nats.
+
+    Args:
+        rng: Random generator.
+        log_densities: Log densities of vectors in the fitting space.
+        points: Where to look.
+        heights: Log densities there.
+        eps: Relative rounding of the parameters.
+        nats: Difference from which on it counts.
+    """
+    shape = (_NEIGHBOURS, *points.shape)
+    beside = points * (1 + _LAST_DIGITS * eps * rng.uniform(-1, 1, shape))
+    others = log_densities(beside.reshape(-1, points.shape[1]))
+    others = others.reshape(_NEIGHBOURS, -1)
+    with np.errstate(invalid="ignore"):  # between infinities
+        is_steady = np.all(np.abs(others - heights) < nats, axis=0)
+    return ~is_steady | ~(np.abs(heights) * eps < nats)
+
+
+def are_no_errors(
+    rng: np.random.Generator,
+    log_densities: LogDensities,
+    points: Float[np.ndarray, "n d"],
+    heights: Float[np.ndarray, " n"],
+    eps: float,
+) -> Bool[np.ndarray, " n"]:
+    """Which of some points are no errors, for certain.
+
+    Errors are rounded themselves, so that neighbours may agree by chance: as long as
+    some are found the others are compared with further neighbours.
+
+    Args:
+        rng: Random generator.
+        log_densities: Log densities of vectors in the fitting space.
+        points: Where to look.
+        heights: Log densities there.
+        eps: Relative rounding of the parameters.
+    """
+    left = np.arange(len(points))
+    for _ in range(_ROUNDS):
+        if not len(left):
+            break
+        found = rng, log_densities, points[left], heights[left]
+        is_error = are_errors(*found, eps)
+        left = left[~is_error]
+        if not np.any(is_error):
+            break
+    return np.isin(np.arange(len(points)), left)
