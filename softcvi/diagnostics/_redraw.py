@@ -1,13 +1,14 @@
 """Whether an answer stays as it is when parameters are drawn anew, a few at a time."""
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
-from softcvi.targets._rounding import LogDensities, are_errors
+from softcvi.targets._rounding import LogDensities
 
 # Scales of the proposals, in standard deviations of the answer.
 _SCALES = np.array([0.5, 2.0, 10.0, 50.0])
@@ -27,10 +28,12 @@ _DRAWS, _FEWEST = 4000, 500
 _ERRORS = 2.0
 _HALF = (0.16, 0.5, 0.84)
 
-# A log density that changes by so many nats beside it is a rounding error.
-_NOISE = 0.5
 # Times that another value is chosen where the first one's height is an error.
 _CHOICES = 8
+
+AreErrors = Callable[
+    [Float[np.ndarray, "n d"], Float[np.ndarray, " n"]], Bool[np.ndarray, " n"]
+]
 
 
 class RedrawCheck(eqx.Module):
@@ -74,7 +77,7 @@ def redraw(
     draws: Float[np.ndarray, "n d"],
     weights: Float[np.ndarray, " n"] | None,
     number: int,
-    eps: float,
+    are_errors: AreErrors,
 ) -> RedrawCheck | None:
     """Draw one or two parameters of each draw anew, many times, and compare.
 
@@ -90,7 +93,8 @@ def redraw(
         draws: Draws of the answer.
         weights: Their weights; equal ones by default.
         number: Of the draws, how many are moved.
-        eps: Relative rounding of the parameters.
+        are_errors: Which log densities at vectors are rounding errors: far out one may
+            be a small difference of huge numbers.
 
     Returns:
         What has changed; None where no draw has a density.
@@ -100,7 +104,7 @@ def redraw(
     before = draws[chosen]
     heights = log_densities(before)
     is_known = np.isfinite(heights)
-    is_known &= ~are_errors(rng, log_densities, before, heights, eps, _NOISE)
+    is_known &= ~are_errors(before, heights)
     before, heights = before[is_known], heights[is_known]
     if len(before) < _FEWEST:
         return None
@@ -114,9 +118,7 @@ def redraw(
             which = np.argsort(rng.random(before.shape), axis=1)[:, :together]
             units = centre[which], scale[which]
             pool = _proposed(rng, log_densities, after, heights, which, units)
-            after, heights = _chosen(
-                rng, log_densities, pool, after, heights, which, eps
-            )
+            after, heights = _chosen(rng, pool, after, heights, which, are_errors)
         check = _compared(before, after)
         if not check.is_doubtful:
             break
@@ -149,7 +151,7 @@ def _proposed(rng, log_densities, points, heights, which, units) -> _Pool:
     return _Pool(proposed, heights, log_weights)
 
 
-def _chosen(rng, log_densities, pool, points, heights, which, eps):
+def _chosen(rng, pool, points, heights, which, are_errors):
     """Each point with values from its pool, and its new height.
 
     A height that is an error is no height: another value is chosen instead.
@@ -165,7 +167,7 @@ def _chosen(rng, log_densities, pool, points, heights, which, eps):
         moved = points[left]
         np.put_along_axis(moved, which[left], pool.values[left, best], axis=1)
         found = pool.heights[left, best]
-        is_error = are_errors(rng, log_densities, moved, found, eps, _NOISE)
+        is_error = are_errors(moved, found)
         points[left[~is_error]], heights[left[~is_error]] = (
             moved[~is_error],
             found[~is_error],

@@ -1,6 +1,7 @@
 """Comparing answers about one posterior: start and end, modes found and modes kept."""
 
 import dataclasses
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,9 +15,11 @@ from softcvi.posterior import ImportanceSample
 from softcvi.starts import Moments
 from softcvi.starts._double import as_density
 from softcvi.starts._evaluator import POINTS, Evaluator
+from softcvi.starts._heights import Roundings
 from softcvi.targets import AbstractTarget
 from softcvi.targets._cost import affordable, on_one_core
 from softcvi.targets._numpy_random import numpy_generator
+from softcvi.targets._rounding import are_errors
 
 # Below this number of effective draws the number itself is unreliable, and the ELBO
 # decides.
@@ -32,6 +35,8 @@ _NEAR = 5.0
 # a few tenths of a second.
 _EVALUATIONS, _OPERATIONS = 1_000_000, 1e9
 _REDRAW_SEED = 20_26
+# Nats by which a log density changes that is a rounding error.
+_ERROR = 0.5
 
 
 class Quality(NamedTuple):
@@ -148,7 +153,13 @@ def with_redrawn(
     rng, density = numpy_generator(host_key(_REDRAW_SEED)), as_density(target)
     with on_one_core(target), density.context():
         log_densities = Evaluator.of(density, POINTS)
-        check = redraw(rng, log_densities, vectors, weights, number, density.rounding)
+        given = rng, log_densities, vectors, weights, number
+        precision = {"eps": density.rounding, "nats": _ERROR}
+        check = redraw(*given, partial(are_errors, rng, log_densities, **precision))
+        roundings = Roundings(rng, log_densities)
+        if check is not None and check.is_doubtful and roundings.can_shake:
+            # Errors may agree with those beside them; this takes longer to see.
+            check = redraw(*given, partial(roundings.are_errors, nats=_ERROR))
     evidence = dataclasses.replace(evidence, redrawn=check)
     if evidence.search is None:
         return evidence

@@ -19,9 +19,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.extend import core
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from softcvi._compile import enable_x64
+from softcvi.starts._shaking import Shaking
 from softcvi.targets import AbstractTarget
 from softcvi.targets._cost import inner_programs
 
@@ -31,15 +33,27 @@ _WIDER = {
 }
 
 
+# From the name of an operation and what it has computed to what is gone on with.
+Rounding = Callable[[str, list], list]
+
+
 class CannotWidenError(TypeError):
     """A program has a part that is tied to single precision."""
 
 
-def evaluate_widened(jaxpr: Any, consts: Any, *args: Any) -> list[Any]:
+def evaluate_widened(
+    jaxpr: Any, consts: Any, *args: Any, rounded: Rounding | None = None
+) -> list[Any]:
     """Run a program with every 32-bit float taken for a 64-bit one.
 
     Values are widened where they are computed with: a large data set of which a loop
     takes slices is never copied as a whole.
+
+    Args:
+        jaxpr: The program.
+        consts: Its constants.
+        *args: Its arguments.
+        rounded: Changes what an operation has computed; not those inside of loops.
     """
     values: dict[Any, Any] = {}
 
@@ -50,7 +64,14 @@ def evaluate_widened(jaxpr: Any, consts: Any, *args: Any) -> list[Any]:
     values.update(zip(jaxpr.invars, args, strict=True))
     for equation in jaxpr.eqns:
         inputs = [read(atom) for atom in equation.invars]
-        outputs = _RULES.get(equation.primitive.name, _by_default)(equation, inputs)
+        rule = _RULES.get(equation.primitive.name)
+        inner = inner_programs(equation) if rule is None else []
+        if len(inner) == 1 and len(inner[0][0].invars) == len(inputs):
+            outputs = evaluate_widened(*inner[0], *inputs, rounded=rounded)
+        else:
+            outputs = (rule or _by_default)(equation, inputs)
+            if rounded is not None:
+                outputs = rounded(equation.primitive.name, outputs)
         values.update(zip(equation.outvars, outputs, strict=True))
     return _all_widened(jaxpr.outvars, map(read, jaxpr.outvars))
 
@@ -78,12 +99,9 @@ def _widened(value: Any, dtype: Any) -> Any:
 
 
 def _by_default(equation: Any, inputs: list) -> list:
-    inner = inner_programs(equation)
-    if len(inner) == 1 and len(inner[0][0].invars) == len(inputs):
-        return evaluate_widened(*inner[0], *inputs)
     inputs = _all_widened(equation.invars, inputs)
     name = equation.primitive.name
-    if inner or "callback" in name:
+    if inner_programs(equation) or "callback" in name:
         raise CannotWidenError(f"{name} is tied to single precision.")
     params = {k: _wider_parameter(p) for k, p in equation.params.items()}
     outputs = equation.primitive.bind(*inputs, **params)
@@ -275,6 +293,20 @@ class Density(eqx.Module):
             return jax.jvp(jax.grad(self._plain), (x,), (v,))
 
         return self._evaluated(product, x, v)
+
+    def shaken(
+        self, x: Float[Array, " d"], seed: Float[ArrayLike, ""]
+    ) -> Float[Array, ""]:
+        """Log density with other rounding errors, for each seed others.
+
+        Args:
+            x: The point.
+            seed: Any number.
+        """
+        rounded = Shaking(seed, 2 * self.rounding)
+        program = self.program()
+        outputs = evaluate_widened(program.jaxpr, program.consts, x, rounded=rounded)
+        return outputs[0]
 
     def program(self) -> core.ClosedJaxpr:
         """The program of the log density, to count its cost."""

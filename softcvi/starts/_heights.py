@@ -1,16 +1,79 @@
 """Log densities of a search, in which rounding errors are no density."""
 
 import dataclasses
+import functools
 
+import equinox as eqx
+import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Bool, Float
 
-from softcvi.starts._importance import LogDensity
-from softcvi.targets._rounding import are_no_errors
+from softcvi._compile import put, rarely_run
+from softcvi.starts._double import CannotWidenError, Density
+from softcvi.starts._evaluator import Evaluator
+from softcvi.starts._modes import Ends
+from softcvi.targets._rounding import NATS, are_no_errors
 
 # Only what is higher than all known places by so many nats is looked at: errors are
 # huge, and nothing else is as high but a place that was not known.
 _HIGHER = 1.0
+# Of places, those that are this much higher than the lowest: if they are no errors, it
+# has no mass.
+_NO_MASS = 30.0
+# Points side by side, and ways to round each.
+_POINTS, _SEEDS = 64, np.arange(4.0)
+
+
+@dataclasses.dataclass(eq=False)
+class Roundings:
+    """Which log densities are rounding errors.
+
+    Attributes:
+        rng: Random generator.
+        evaluate: The log density.
+    """
+
+    rng: np.random.Generator
+    evaluate: Evaluator
+
+    def are_errors(
+        self,
+        points: Float[np.ndarray, "n d"],
+        heights: Float[np.ndarray, " n"],
+        nats: float = NATS,
+    ) -> Bool[np.ndarray, " n"]:
+        """Where other roundings change them, or else points that are next to them.
+
+        Args:
+            points: Where to look.
+            heights: Log densities there.
+            nats: Difference from which on it counts.
+        """
+        if not len(points):
+            return np.zeros(0, bool)
+        density = self.evaluate.density
+        if not self.can_shake:
+            found = self.rng, self.evaluate, points, heights
+            return ~are_no_errors(*found, density.rounding, nats)
+        others = []
+        for begin in range(0, len(points), _POINTS):
+            some = points[begin : begin + _POINTS].astype(density.dtype)
+            x = put(np.resize(some, (_POINTS, points.shape[1])))
+            others.append(np.asarray(_shaken(x, put(_SEEDS), density), np.float64))
+        with np.errstate(invalid="ignore"):  # between infinities
+            apart = np.abs(np.concatenate(others)[: len(points)] - heights[:, None])
+        return ~np.all(apart < nats, axis=1)
+
+    @functools.cached_property
+    def can_shake(self) -> bool:
+        """Whether all of the program is JAX's."""
+        density = self.evaluate.density
+        x = jax.ShapeDtypeStruct((density.target.structure.size,), density.dtype)
+        try:
+            jax.eval_shape(density.shaken, x, 0.0)
+        except CannotWidenError:
+            return False
+        return True
 
 
 @dataclasses.dataclass(eq=False)
@@ -20,35 +83,53 @@ class WithoutErrors:
     One such point would outweigh a whole posterior.
 
     Attributes:
-        rng: Random generator.
-        log_density: The log density.
-        eps: Relative rounding of the parameters.
+        evaluate: The log density.
+        roundings: What tells its errors.
         top: Height of the highest point that is known to be no error; nothing is
             looked at as long as there is none.
     """
 
-    rng: np.random.Generator
-    log_density: LogDensity
-    eps: float
+    evaluate: Evaluator
+    roundings: Roundings
     top: float = np.inf
 
-    def know(self, points: Float[np.ndarray, "n d"]) -> None:
-        """Take note of points that are no errors.
-
-        Args:
-            points: The points.
-        """
-        self._raise_to(np.asarray(self.log_density(points)))
-
     def __call__(self, x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
-        heights = np.asarray(self.log_density(x), np.float64)
+        heights = self.evaluate(x)
         high = np.flatnonzero((heights > self.top + _HIGHER) & (heights < np.inf))
-        found = self.rng, self.log_density, x[high], heights[high]
-        is_height = are_no_errors(*found, self.eps)
-        heights[high[~is_height]] = -np.inf
-        self._raise_to(heights[high[is_height]])
+        is_error = self.roundings.are_errors(x[high], heights[high])
+        heights[high[is_error]] = -np.inf
+        self.top = max([self.top, *heights[high[~is_error]]])
         return heights
 
-    def _raise_to(self, heights: Float[np.ndarray, " n"]) -> None:
-        known = [] if self.top == np.inf else [self.top]
-        self.top = max([*known, *heights[np.isfinite(heights)]], default=np.inf)
+    def places(self, ends: Ends) -> Ends:
+        """The ends of paths that are not high by rounding errors.
+
+        Args:
+            ends: Where all paths so far have ended.
+        """
+        heights = self.evaluate(ends.means)
+        is_finite = np.isfinite(heights)
+        if not np.any(is_finite):
+            return ends
+        high = np.flatnonzero(heights > np.min(heights[is_finite]) + _NO_MASS)
+        are_places = np.ones(len(heights), bool)
+        are_places[high] = ~self.roundings.are_errors(ends.means[high], heights[high])
+        self.top = float(np.max(heights[are_places & is_finite]))
+        ends, heights = ends.among(are_places), heights[are_places]
+        # No normal is higher on average than all places: its draws have met errors.
+        dim = ends.means.shape[1]
+        volumes = 0.5 * np.linalg.slogdet(ends.covariances)[1]
+        volumes += 0.5 * dim * np.log(2 * np.pi)
+        is_above = ends.elbos - volumes > self.top + _NO_MASS
+        elbos = np.where(is_above, heights + volumes, ends.elbos)
+        return eqx.tree_at(lambda e: e.elbos, ends, elbos)
+
+
+@functools.partial(rarely_run, effort=0)
+def _shaken(
+    x: Float[Array, "n d"], seeds: Float[Array, " m"], density: Density
+) -> Float[Array, "n m"]:
+    def one(x):
+        return jax.vmap(lambda seed: density.shaken(x, seed))(seeds)
+
+    return jax.vmap(one)(x)

@@ -11,7 +11,7 @@ from typing import Any
 
 import equinox as eqx
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from softcvi.starts._importance import Fitted, LogDensity, factor_of
 from softcvi.starts._ridges import line
@@ -68,6 +68,15 @@ class Ends(eqx.Module):
         )
         arrays = [np.concatenate(pair) for pair in pairs]
         return Ends(*arrays, np.arange(len(arrays[0])))
+
+    def among(self, kept: Bool[np.ndarray, " m"]) -> "Ends":
+        """Some of these, each of them a place of its own.
+
+        Args:
+            kept: Which.
+        """
+        fields = self.means, self.covariances, self.elbos, self.counts
+        return Ends(*(field[kept] for field in fields), np.arange(np.sum(kept)))
 
     def counts_by_place(self) -> np.ndarray:
         """Number of paths that ended in each place."""

@@ -18,7 +18,7 @@ from softcvi.starts._climb import (
 )
 from softcvi.starts._double import Density
 from softcvi.starts._evaluator import Evaluator
-from softcvi.starts._heights import WithoutErrors
+from softcvi.starts._heights import Roundings, WithoutErrors
 from softcvi.starts._importance import Fitted, adapt, share_on_normal, worth_keeping
 from softcvi.starts._launch import (
     candidates,
@@ -89,7 +89,8 @@ class Search:
         self.budget = Budget.of_density(density)
         self.batch = self.budget.batch
         self.evaluate = Evaluator.of(density, self.budget.num_points)
-        self.log_density = WithoutErrors(self.rng, self.evaluate, density.rounding)
+        roundings = Roundings(self.rng, self.evaluate)
+        self.log_density = WithoutErrors(self.evaluate, roundings)
         self.scales, self.gap = scales, gap
         self.dim = density.target.structure.size
         self.cost = cost_of(density.program())
@@ -246,18 +247,15 @@ class Search:
         new = within_support(self.rng, self.log_density, new)
         both = new if self.ends is None else self.ends.and_others(new)
         if len(both.means):
-            both = distinct_ends(both, self.gap)
+            both = distinct_ends(self.log_density.places(both), self.gap)
             self.ends, left = thinned(join_by_lines(both, self.log_density))
             self.left_out = max(self.left_out, left)
 
     def _without_noise(self, new: Ends) -> Ends:
         """The ends that are no rounding errors, or all where nothing else is found."""
         kept = without_noise(self.rng, self.evaluate, new, self.density.rounding)
-        if len(kept.means):
-            self.log_density.know(kept.means)
-        elif self.ends is None and self.num_starts >= self.fewest:
-            return new
-        return kept
+        is_last = self.ends is None and self.num_starts >= self.fewest
+        return new if is_last and not len(kept.means) else kept
 
     def _climb_program_parts(self) -> None:
         """Climb parts of the program alone, then the density from where they led."""

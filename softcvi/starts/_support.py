@@ -123,9 +123,7 @@ def without_noise(
     is_noise = heights - np.min(at_ends, axis=1) > _NOISE
     is_rough = np.abs(at_draws - beside) > _NOISE
     is_noise |= np.any(is_rough & (at_draws > heights[:, None]), axis=1)
-    kept = ~is_noise
-    fields = ends.means, ends.covariances, ends.elbos, ends.counts
-    return Ends(*(field[kept] for field in fields), np.arange(np.sum(kept)))
+    return ends.among(~is_noise)
 
 
 def _inside(

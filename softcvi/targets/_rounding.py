@@ -9,6 +9,8 @@ from jaxtyping import Bool, Float
 _NEIGHBOURS, _LAST_DIGITS = 8, 16.0
 # Times that points are compared with their neighbours, while some are errors.
 _ROUNDS = 16
+# A log density that changes by so many nats is an error.
+NATS = 10.0
 
 LogDensities = Callable[[Float[np.ndarray, "n d"]], Float[np.ndarray, " n"]]
 
@@ -19,7 +21,7 @@ def are_errors(
     points: Float[np.ndarray, "n d"],
     heights: Float[np.ndarray, " n"],
     eps: float,
-    nats: float = 10.0,
+    nats: float = NATS,
 ) -> Bool[np.ndarray, " n"]:
     """Where a log density is a rounding error: it differs from that right beside it.
 
@@ -49,6 +51,7 @@ def are_no_errors(
     points: Float[np.ndarray, "n d"],
     heights: Float[np.ndarray, " n"],
     eps: float,
+    nats: float = NATS,
 ) -> Bool[np.ndarray, " n"]:
     """Which of some points are no errors, for certain.
 
@@ -61,13 +64,14 @@ def are_no_errors(
         points: Where to look.
         heights: Log densities there.
         eps: Relative rounding of the parameters.
+        nats: Difference from which on it counts.
     """
     left = np.arange(len(points))
     for _ in range(_ROUNDS):
         if not len(left):
             break
         found = rng, log_densities, points[left], heights[left]
-        is_error = are_errors(*found, eps)
+        is_error = are_errors(*found, eps, nats)
         left = left[~is_error]
         if not np.any(is_error):
             break

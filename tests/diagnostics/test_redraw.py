@@ -1,5 +1,7 @@
 """Draws of the posterior stay when parameters are drawn anew; those of others move."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,8 +12,9 @@ import scipy.stats
 import softcvi
 from softcvi.diagnostics import judge
 from softcvi.diagnostics._redraw import num_redrawn, redraw
+from softcvi.targets._rounding import are_errors
 
-NUMBER, EPS = 2000, 2.0**-52
+NUMBER = 2000
 COVARIANCE = np.array([[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 100.0]])
 # The second parameter is known by its prior only where the first one is above this.
 BREAK, NARROW, WIDE = 0.95, 0.05, 1.0
@@ -19,6 +22,10 @@ BREAK, NARROW, WIDE = 0.95, 0.05, 1.0
 
 def rng(seed=0):
     return np.random.default_rng(seed)
+
+
+def beside(density):
+    return functools.partial(are_errors, rng(), density, eps=2.0**-52, nats=0.5)
 
 
 def normal(x):
@@ -72,7 +79,7 @@ def draws_of(name):
     ],
 )
 def test_draws_of_the_posterior_stay(name, density):
-    check = redraw(rng(), density, draws_of(name), None, NUMBER, EPS)
+    check = redraw(rng(), density, draws_of(name), None, NUMBER, beside(density))
     # Two standard errors are taken off; several parameters are looked at.
     assert check.shift < 0.05
     assert abs(np.log(check.spread)) < 0.1
@@ -80,7 +87,9 @@ def test_draws_of_the_posterior_stay(name, density):
 
 def test_a_part_that_no_draw_is_in_is_entered_where_two_parameters_change_together():
     missed = draws_behind_a_break(rng(1).uniform(0, BREAK, 8000))
-    check = redraw(rng(), wide_behind_a_break, missed, None, NUMBER, EPS)
+    check = redraw(
+        rng(), wide_behind_a_break, missed, None, NUMBER, beside(wide_behind_a_break)
+    )
     assert check.spread < 0.5
     assert not judge(softcvi.diagnostics.Evidence(redrawn=check)).trusted
 
@@ -92,9 +101,9 @@ def test_weights_correct_the_draws_before_they_are_compared():
         return -0.5 * np.sum(x**2, axis=1)
 
     log_weights = density(draws) + 0.5 * np.sum((draws / 2) ** 2, axis=1)
-    check = redraw(rng(), density, draws, np.exp(log_weights), NUMBER, EPS)
+    check = redraw(rng(), density, draws, np.exp(log_weights), NUMBER, beside(density))
     assert check.spread == pytest.approx(1.0, abs=0.05)
-    assert redraw(rng(), density, draws, None, NUMBER, EPS).spread > 1.5
+    assert redraw(rng(), density, draws, None, NUMBER, beside(density)).spread > 1.5
 
 
 def negative_binomial(x):
@@ -110,7 +119,9 @@ def test_rounding_errors_far_out_are_no_mass():
     mass = np.exp(negative_binomial(grid) - np.max(negative_binomial(grid)))
     draws = rng(1).choice(grid, 8000, p=mass / np.sum(mass))
     assert np.max(negative_binomial(np.linspace(30, 45, 999)[:, None])) > 1000
-    check = redraw(rng(), negative_binomial, draws, None, NUMBER, EPS)
+    check = redraw(
+        rng(), negative_binomial, draws, None, NUMBER, beside(negative_binomial)
+    )
     assert check.shift < 0.05
     assert abs(np.log(check.spread)) < 0.1
 
@@ -119,7 +130,7 @@ def test_nothing_is_said_where_evaluations_are_few_or_draws_have_no_density():
     assert num_redrawn(3, 1000) == 0
     assert num_redrawn(3, 10**9) == 4000
     nowhere = np.full((8000, 2), 2.0)
-    assert redraw(rng(), box, nowhere, None, NUMBER, EPS) is None
+    assert redraw(rng(), box, nowhere, None, NUMBER, beside(box)) is None
 
 
 def test_a_trusted_fit_has_been_drawn_anew():
