@@ -21,7 +21,7 @@ _PROPOSALS = 31
 _MOVES = 2
 # Rounds of these, and what change asks for another round: the way to a part that was
 # missed may be narrow, so that few draws have taken it yet.
-_ROUNDS, _DOUBTFUL = 4, 0.1
+ROUNDS, _DOUBTFUL = 4, 0.1
 # Draws at most, and the fewest that show a change of a few per cent of them.
 _DRAWS, _FEWEST = 4000, 500
 # Standard errors that are subtracted from a change.
@@ -78,6 +78,7 @@ def redraw(
     weights: Float[np.ndarray, " n"] | None,
     number: int,
     are_errors: AreErrors,
+    rounds: int = ROUNDS,
 ) -> RedrawCheck | None:
     """Draw one or two parameters of each draw anew, many times, and compare.
 
@@ -95,6 +96,7 @@ def redraw(
         number: Of the draws, how many are moved.
         are_errors: Which log densities at vectors are rounding errors: far out one may
             be a small difference of huge numbers.
+        rounds: Of moves of each parameter, as long as there is a change that may go on.
 
     Returns:
         What has changed; None where no draw has a density.
@@ -112,7 +114,7 @@ def redraw(
     scale = np.maximum((high - low) / 2, np.finfo(float).tiny)
     dim, after = before.shape[1], before.copy()
     check = RedrawCheck(0.0, 1.0)
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         for move in range(_MOVES * dim):
             together = min(dim, 1 + move % 2)
             which = np.argsort(rng.random(before.shape), axis=1)[:, :together]

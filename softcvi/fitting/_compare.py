@@ -155,10 +155,11 @@ def with_redrawn(
         log_densities = Evaluator.of(density, POINTS)
         given = rng, log_densities, vectors, weights, number
         precision = {"eps": density.rounding, "nats": _ERROR}
-        check = redraw(*given, partial(are_errors, rng, log_densities, **precision))
-        roundings = Roundings(rng, log_densities)
-        if check is not None and check.is_doubtful and roundings.can_shake:
-            # Errors may agree with those beside them; this takes longer to see.
+        beside = partial(are_errors, rng, log_densities, **precision)
+        check = redraw(*given, beside, rounds=1)
+        if check is not None and check.is_doubtful:
+            # Errors may agree with those beside them, which takes longer to see.
+            roundings = Roundings(rng, log_densities)
             check = redraw(*given, partial(roundings.are_errors, nats=_ERROR))
     evidence = dataclasses.replace(evidence, redrawn=check)
     if evidence.search is None:

@@ -6,6 +6,7 @@ import functools
 import equinox as eqx
 import jax
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
 from softcvi._compile import put, rarely_run
@@ -20,6 +21,8 @@ _HIGHER = 1.0
 # Of places, those that are this much higher than the lowest: if they are no errors, it
 # has no mass.
 _NO_MASS = 30.0
+# An error is smaller than this share of what a height is above a known one.
+_SURE = 0.1
 # Points side by side, and ways to round each.
 _POINTS, _SEEDS = 64, np.arange(4.0)
 
@@ -40,14 +43,14 @@ class Roundings:
         self,
         points: Float[np.ndarray, "n d"],
         heights: Float[np.ndarray, " n"],
-        nats: float = NATS,
+        nats: Float[ArrayLike, "*n"] = NATS,
     ) -> Bool[np.ndarray, " n"]:
         """Where other roundings change them, or else points that are next to them.
 
         Args:
             points: Where to look.
             heights: Log densities there.
-            nats: Difference from which on it counts.
+            nats: Difference from which on it counts, of each.
         """
         if not len(points):
             return np.zeros(0, bool)
@@ -62,7 +65,7 @@ class Roundings:
             others.append(np.asarray(_shaken(x, put(_SEEDS), density), np.float64))
         with np.errstate(invalid="ignore"):  # between infinities
             apart = np.abs(np.concatenate(others)[: len(points)] - heights[:, None])
-        return ~np.all(apart < nats, axis=1)
+        return ~np.all(apart < np.reshape(nats, (-1, 1)), axis=1)
 
     @functools.cached_property
     def can_shake(self) -> bool:
@@ -96,7 +99,7 @@ class WithoutErrors:
     def __call__(self, x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:
         heights = self.evaluate(x)
         high = np.flatnonzero((heights > self.top + _HIGHER) & (heights < np.inf))
-        is_error = self.roundings.are_errors(x[high], heights[high])
+        is_error = self._are_errors(x[high], heights[high], self.top)
         heights[high[is_error]] = -np.inf
         self.top = max([self.top, *heights[high[~is_error]]])
         return heights
@@ -111,9 +114,10 @@ class WithoutErrors:
         is_finite = np.isfinite(heights)
         if not np.any(is_finite):
             return ends
-        high = np.flatnonzero(heights > np.min(heights[is_finite]) + _NO_MASS)
+        lowest = np.min(heights[is_finite])
+        high = np.flatnonzero(heights > lowest + _NO_MASS)
         are_places = np.ones(len(heights), bool)
-        are_places[high] = ~self.roundings.are_errors(ends.means[high], heights[high])
+        are_places[high] = ~self._are_errors(ends.means[high], heights[high], lowest)
         self.top = float(np.max(heights[are_places & is_finite]))
         ends, heights = ends.among(are_places), heights[are_places]
         # No normal is higher on average than all places: its draws have met errors.
@@ -123,6 +127,19 @@ class WithoutErrors:
         is_above = ends.elbos - volumes > self.top + _NO_MASS
         elbos = np.where(is_above, heights + volumes, ends.elbos)
         return eqx.tree_at(lambda e: e.elbos, ends, elbos)
+
+    def _are_errors(
+        self,
+        points: Float[np.ndarray, "n d"],
+        heights: Float[np.ndarray, " n"],
+        known: float,
+    ) -> Bool[np.ndarray, " n"]:
+        """Where errors are so large that it may not be higher than a known height.
+
+        On exponential walls heights are as large as their differences, without digits.
+        """
+        nats = np.maximum(NATS, _SURE * (heights - known))
+        return self.roundings.are_errors(points, heights, nats)
 
 
 @functools.partial(rarely_run, effort=0)

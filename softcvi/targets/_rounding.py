@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Bool, Float
 
 # Neighbours of a point, which differ by so many units in the last place.
@@ -21,7 +22,7 @@ def are_errors(
     points: Float[np.ndarray, "n d"],
     heights: Float[np.ndarray, " n"],
     eps: float,
-    nats: float = NATS,
+    nats: Float[ArrayLike, "*n"] = NATS,
 ) -> Bool[np.ndarray, " n"]:
     """Where a log density is a rounding error: it differs from that right beside it.
 
@@ -34,7 +35,7 @@ def are_errors(
         points: Where to look.
         heights: Log densities there.
         eps: Relative rounding of the parameters.
-        nats: Difference from which on it counts.
+        nats: Difference from which on it counts, of each.
     """
     shape = (_NEIGHBOURS, *points.shape)
     beside = points * (1 + _LAST_DIGITS * eps * rng.uniform(-1, 1, shape))
@@ -51,7 +52,7 @@ def are_no_errors(
     points: Float[np.ndarray, "n d"],
     heights: Float[np.ndarray, " n"],
     eps: float,
-    nats: float = NATS,
+    nats: Float[ArrayLike, "*n"] = NATS,
 ) -> Bool[np.ndarray, " n"]:
     """Which of some points are no errors, for certain.
 
@@ -64,14 +65,14 @@ def are_no_errors(
         points: Where to look.
         heights: Log densities there.
         eps: Relative rounding of the parameters.
-        nats: Difference from which on it counts.
+        nats: Difference from which on it counts, of each.
     """
-    left = np.arange(len(points))
+    left, nats = np.arange(len(points)), np.broadcast_to(nats, len(points))
     for _ in range(_ROUNDS):
         if not len(left):
             break
         found = rng, log_densities, points[left], heights[left]
-        is_error = are_errors(*found, eps, nats)
+        is_error = are_errors(*found, eps, nats[left])
         left = left[~is_error]
         if not np.any(is_error):
             break
