@@ -159,7 +159,7 @@ def with_redrawn(
         check = redraw(*given, beside, rounds=1)
         if check is not None and check.is_doubtful:
             # Errors may agree with those beside them, which takes longer to see.
-            roundings = Roundings(rng, log_densities)
+            roundings = Roundings(rng, log_densities, at_once=POINTS)
             check = redraw(*given, partial(roundings.are_errors, nats=_ERROR))
     evidence = dataclasses.replace(evidence, redrawn=check)
     if evidence.search is None:

@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
 from softcvi._compile import put, rarely_run
-from softcvi.starts._double import CannotWidenError, Density
+from softcvi.starts._double import Density
 from softcvi.starts._evaluator import Evaluator
 from softcvi.starts._modes import Ends
 from softcvi.targets._rounding import NATS, are_no_errors
@@ -23,8 +23,8 @@ _HIGHER = 1.0
 _NO_MASS = 30.0
 # An error is smaller than this share of what a height is above a known one.
 _SURE = 0.1
-# Points side by side, and ways to round each.
-_POINTS, _SEEDS = 64, np.arange(4.0)
+# Points side by side in a search, which has few to look at, and ways to round each.
+_FEW, _SEEDS = 16, np.arange(4.0)
 
 
 @dataclasses.dataclass(eq=False)
@@ -34,10 +34,12 @@ class Roundings:
     Attributes:
         rng: Random generator.
         evaluate: The log density.
+        at_once: Points side by side.
     """
 
     rng: np.random.Generator
     evaluate: Evaluator
+    at_once: int = _FEW
 
     def are_errors(
         self,
@@ -55,27 +57,29 @@ class Roundings:
         if not len(points):
             return np.zeros(0, bool)
         density = self.evaluate.density
-        if not self.can_shake:
+        if not self._can_shake:
             found = self.rng, self.evaluate, points, heights
             return ~are_no_errors(*found, density.rounding, nats)
         others = []
-        for begin in range(0, len(points), _POINTS):
-            some = points[begin : begin + _POINTS].astype(density.dtype)
-            x = put(np.resize(some, (_POINTS, points.shape[1])))
+        for begin in range(0, len(points), self.at_once):
+            some = points[begin : begin + self.at_once].astype(density.dtype)
+            x = put(np.resize(some, (self.at_once, points.shape[1])))
             others.append(np.asarray(_shaken(x, put(_SEEDS), density), np.float64))
         with np.errstate(invalid="ignore"):  # between infinities
             apart = np.abs(np.concatenate(others)[: len(points)] - heights[:, None])
         return ~np.all(apart < np.reshape(nats, (-1, 1)), axis=1)
 
     @functools.cached_property
-    def can_shake(self) -> bool:
-        """Whether all of the program is JAX's."""
+    def _can_shake(self) -> bool:
+        """Whether the density is in double precision, and all of its program JAX's."""
         density = self.evaluate.density
+        if density.dtype != np.float64:
+            return False
         x = jax.ShapeDtypeStruct((density.target.structure.size,), density.dtype)
         try:
             jax.eval_shape(density.shaken, x, 0.0)
-        except CannotWidenError:
-            return False
+        except (TypeError, ValueError, LookupError, NotImplementedError):
+            return False  # as in a search for a density in double precision
         return True
 
 

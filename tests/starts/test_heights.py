@@ -119,3 +119,23 @@ def test_a_posterior_is_found_beside_rounding_errors_of_any_height():
     assert abs(log_tail - np.log(300)) < 1
     assert abs(place - 1200) < 300
     assert report.search.missing_mass < 0.1
+
+
+def test_a_density_of_the_host_is_compared_with_points_beside():
+    """Other roundings cannot be had there, nor for a program in single precision."""
+
+    def on_host(x):
+        return np.float64(1e3 * np.sin(1e16 * x[0]) if x[0] > 100 else -0.5 * x @ x)
+
+    def log_prob(x):
+        like = jax.ShapeDtypeStruct((), x.dtype)
+        return jax.pure_callback(
+            lambda x: np.asarray(on_host(x), x.dtype), like, x, vmap_method="sequential"
+        )
+
+    heights, context = heights_of(log_prob)
+    with context:
+        heights.places(ends_at(0.0))
+        found = heights(np.linspace(101, 300, 50)[:, None])
+        assert np.all((found == -np.inf) | (found < 1.0))
+        assert heights(np.zeros((1, 1))) == 0.0
