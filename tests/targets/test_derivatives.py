@@ -70,6 +70,7 @@ def test_a_gradient_is_enough():
     np.testing.assert_allclose(draws.std(0), [1.0, 0.5], rtol=0.05)
 
 
+@pytest.mark.slow
 def test_incomplete_gamma_functions_are_fitted():
     target = softcvi.DensityTarget(censored, {"shape": 0.0, "rate": 0.0})
     result = softcvi.fit(jax.random.key(0), target, steps=2_000, progress=False)
