@@ -39,6 +39,8 @@ PAGES = {
         "verdict-third",
         "verdict-fourth",
         "verdict-fifth",
+        "verdict-sixth",
+        "verdict-roundings",
         "modes",
     ),
     "docs/beyond-the-paper.md": (
@@ -77,6 +79,16 @@ _SUMS = {
     "student-islands",
     "logistic-islands",
     "two-bananas",
+}
+# Families of the sixth set that were looked at when roundings were told from places.
+_ROUNDINGS = {
+    "bloch",
+    "check-ups",
+    "clumps",
+    "pollen",
+    "response-times",
+    "tills",
+    "voters",
 }
 # Studies that make their own table from the records of their name.
 _OWN_TABLES = {
@@ -121,7 +133,14 @@ def tables() -> dict[str, str]:
         "verdict-fourth": _verdict("verdict-fourth"),
         "verdict-fifth": _verdict("verdict-fifth"),
         "modes": _first_table(_RESULTS / "modes" / "modes.md"),
-        "verdict-sums": _verdict_sums(), "blocks": _blocks(),
+        "verdict-sixth": _verdict("verdict-sixth"),
+        "verdict-sums": _verdict_apart(
+            "verdict-second", _SUMS, ("logs of sums", "all others")
+        ),
+        "verdict-roundings": _verdict_apart(
+            "verdict-sixth", _ROUNDINGS, ("looked at", "all others")
+        ),
+        "blocks": _blocks(),
         **{study: _study(study) for study in _STUDIES},
         **{
             name: module.table(
@@ -213,24 +232,28 @@ def _first_table(page: Path) -> str:
     return "\n".join(lines[first:last])
 
 
-def _verdict_sums() -> str:
-    """Wrong among trusted in the second run, apart for logs of sums and all others."""
-    records = RecordStore(_RESULTS / "verdict-second").all()
+def _verdict_apart(folder: str, apart: set[str], titles: tuple[str, str]) -> str:
+    """Wrong among trusted of a held-out run, apart for some families and all others."""
+    records = RecordStore(_RESULTS / folder).all()
+    methods = dict.fromkeys(record["method"] for record in records)
     rows = []
-    for title, is_sum in (("logs of sums", True), ("all others", False)):
-        for method in ("fit", "fit_until"):
+    for title, is_apart in zip(titles, (True, False), strict=True):
+        for method in methods:
             found = [
                 record
                 for record in records
-                if record["method"] == method and (record["family"] in _SUMS) == is_sum
+                if record["method"] == method
+                and (record["family"] in apart) == is_apart
             ]
-            trusted = [r for r in found if r["status"] == "ok" and r["trusted"]]
+            answers = [r for r in found if r["status"] == "ok"]
+            trusted = [r for r in answers if r["trusted"]]
+            right = str(sum(record["right"] for record in answers))
             wrong = sum(not record["right"] for record in trusted)
             low, high = clopper_pearson(wrong, len(trusted))
             share = f"{wrong} of {len(trusted)} ({low:.1%} to {high:.1%})"
             families = str(len({record["family"] for record in found}))
-            rows.append([title, families, f"`{method}`", str(len(found)), share])
-    header = ["program", "families", "method", "runs", "wrong among trusted"]
+            rows.append([title, families, f"`{method}`", str(len(found)), right, share])
+    header = ["families", "number", "method", "runs", "right", "wrong among trusted"]
     return markdown_table(header, rows)
 
 
