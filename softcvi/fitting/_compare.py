@@ -154,8 +154,8 @@ def with_redrawn(
     with on_one_core(target), density.context():
         log_densities = Evaluator.of(density, POINTS)
         given = rng, log_densities, vectors, weights, number
-        precision = {"eps": density.rounding, "nats": _ERROR}
-        beside = partial(are_errors, rng, log_densities, **precision)
+        eps = density.rounding
+        beside = partial(are_errors, *given[:2], eps=eps, nats=_ERROR, rounds=1)
         check = redraw(*given, beside, rounds=1)
         if check is not None and check.is_doubtful:
             # Errors may agree with those beside them, which takes longer to see.

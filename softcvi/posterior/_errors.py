@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PyTree
 from softcvi._compile import put, rarely_run
 from softcvi.posterior._importance import log_mean_weight
 from softcvi.targets import AbstractTarget
-from softcvi.targets._rounding import are_no_errors
+from softcvi.targets._rounding import are_errors
 
 # Draws with so many times the mean weight of most draws are looked at.
 _HEAVY, _MOST = 50.0, 0.99
@@ -57,9 +57,9 @@ def without_errors(
 
     # The heights as they are: another program may round in another way.
     found = rng, log_densities, points, log_p[heavy]
-    is_height = are_no_errors(*found, float(jnp.finfo(dtype).eps))
+    is_error = are_errors(*found, float(jnp.finfo(dtype).eps))
     log_p = np.array(log_p)
-    log_p[heavy[~is_height]] = -np.inf
+    log_p[heavy[is_error]] = -np.inf
     return log_p
 
 

@@ -41,6 +41,12 @@ class CannotWidenError(TypeError):
     """A program has a part that is tied to single precision."""
 
 
+# What an evaluation of a program may raise, also with versions of JAX that build
+# programs in another way: the density in the fit's own precision raises again what is
+# wrong with the model itself.
+CANNOT_EVALUATE = (TypeError, ValueError, LookupError, NotImplementedError)
+
+
 def evaluate_widened(
     jaxpr: Any, consts: Any, *args: Any, rounded: Rounding | None = None
 ) -> list[Any]:
@@ -362,9 +368,7 @@ def _is_double(density: Density) -> bool:
         point = jax.ShapeDtypeStruct((target.structure.size,), np.float64)
         try:
             out = eqx.filter_eval_shape(function, point)
-        # Also for versions of JAX that build programs in another way: the density in
-        # the fit's own precision raises again what is wrong with the model itself.
-        except (TypeError, ValueError, LookupError, NotImplementedError):
+        except CANNOT_EVALUATE:
             return False
     return all(leaf.dtype == np.float64 for leaf in jax.tree_util.tree_leaves(out))
 

@@ -10,10 +10,10 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
 from softcvi._compile import put, rarely_run
-from softcvi.starts._double import Density
+from softcvi.starts._double import CANNOT_EVALUATE, Density
 from softcvi.starts._evaluator import Evaluator
 from softcvi.starts._modes import Ends
-from softcvi.targets._rounding import NATS, are_no_errors
+from softcvi.targets._rounding import NATS, are_errors
 
 # Only what is higher than all known places by so many nats is looked at: errors are
 # huge, and nothing else is as high but a place that was not known.
@@ -59,7 +59,7 @@ class Roundings:
         density = self.evaluate.density
         if not self._can_shake:
             found = self.rng, self.evaluate, points, heights
-            return ~are_no_errors(*found, density.rounding, nats)
+            return are_errors(*found, density.rounding, nats)
         others = []
         for begin in range(0, len(points), self.at_once):
             some = points[begin : begin + self.at_once].astype(density.dtype)
@@ -78,8 +78,8 @@ class Roundings:
         x = jax.ShapeDtypeStruct((density.target.structure.size,), density.dtype)
         try:
             jax.eval_shape(density.shaken, x, 0.0)
-        except (TypeError, ValueError, LookupError, NotImplementedError):
-            return False  # as in a search for a density in double precision
+        except CANNOT_EVALUATE:
+            return False
         return True
 
 

@@ -23,11 +23,14 @@ def are_errors(
     heights: Float[np.ndarray, " n"],
     eps: float,
     nats: Float[ArrayLike, "*n"] = NATS,
+    rounds: int = _ROUNDS,
 ) -> Bool[np.ndarray, " n"]:
     """Where a log density is a rounding error: it differs from that right beside it.
 
     Far out a log density may be a small difference of huge numbers, of any height. One
-    that is huge itself has no digits for nats.
+    that is huge itself has no digits for nats. Errors are rounded themselves, so that
+    neighbours may agree by chance: as long as some are found the others are compared
+    with further neighbours.
 
     Args:
         rng: Random generator.
@@ -36,44 +39,26 @@ def are_errors(
         heights: Log densities there.
         eps: Relative rounding of the parameters.
         nats: Difference from which on it counts, of each.
+        rounds: Times that points are compared with neighbours at most.
     """
-    shape = (_NEIGHBOURS, *points.shape)
-    beside = points * (1 + _LAST_DIGITS * eps * rng.uniform(-1, 1, shape))
-    others = log_densities(beside.reshape(-1, points.shape[1]))
-    others = others.reshape(_NEIGHBOURS, -1)
-    with np.errstate(invalid="ignore"):  # between infinities
-        is_steady = np.all(np.abs(others - heights) < nats, axis=0)
-    return ~is_steady | ~(np.abs(heights) * eps < nats)
-
-
-def are_no_errors(
-    rng: np.random.Generator,
-    log_densities: LogDensities,
-    points: Float[np.ndarray, "n d"],
-    heights: Float[np.ndarray, " n"],
-    eps: float,
-    nats: Float[ArrayLike, "*n"] = NATS,
-) -> Bool[np.ndarray, " n"]:
-    """Which of some points are no errors, for certain.
-
-    Errors are rounded themselves, so that neighbours may agree by chance: as long as
-    some are found the others are compared with further neighbours.
-
-    Args:
-        rng: Random generator.
-        log_densities: Log densities of vectors in the fitting space.
-        points: Where to look.
-        heights: Log densities there.
-        eps: Relative rounding of the parameters.
-        nats: Difference from which on it counts, of each.
-    """
-    left, nats = np.arange(len(points)), np.broadcast_to(nats, len(points))
-    for _ in range(_ROUNDS):
+    is_error = np.zeros(len(points), bool)
+    nats = np.broadcast_to(nats, len(points))
+    for _ in range(rounds):
+        left = np.flatnonzero(~is_error)
         if not len(left):
             break
-        found = rng, log_densities, points[left], heights[left]
-        is_error = are_errors(*found, eps, nats[left])
-        left = left[~is_error]
-        if not np.any(is_error):
+        beside = _heights_beside(rng, log_densities, points[left], eps)
+        own = heights[left]
+        with np.errstate(invalid="ignore"):  # between infinities
+            is_steady = np.all(np.abs(beside - own) < nats[left], axis=0)
+        is_error[left] = ~is_steady | ~(np.abs(own) * eps < nats[left])
+        if not np.any(is_error[left]):
             break
-    return np.isin(np.arange(len(points)), left)
+    return is_error
+
+
+def _heights_beside(rng, log_densities: LogDensities, points: np.ndarray, eps: float):
+    """Log densities of some neighbours of each point."""
+    shape = (_NEIGHBOURS, *points.shape)
+    beside = points * (1 + _LAST_DIGITS * eps * rng.uniform(-1, 1, shape))
+    return log_densities(beside.reshape(-1, points.shape[1])).reshape(_NEIGHBOURS, -1)

@@ -25,7 +25,8 @@ def rng(seed=0):
 
 
 def beside(density):
-    return functools.partial(are_errors, rng(), density, eps=2.0**-52, nats=0.5)
+    limits = {"eps": 2.0**-52, "nats": 0.5, "rounds": 1}
+    return functools.partial(are_errors, rng(), density, **limits)
 
 
 def normal(x):
