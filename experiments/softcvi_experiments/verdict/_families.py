@@ -37,6 +37,8 @@ from softcvi_experiments.verdict import (
     _unnamed,
 )
 from softcvi_experiments.verdict._blind import FAMILIES as _HELD_OUT_SIXTH
+from softcvi_experiments.verdict._new_models import FAMILIES as _NEW_MODELS
+from softcvi_experiments.verdict._new_shapes import FAMILIES as _NEW_SHAPES
 from softcvi_experiments.verdict._posterior import RandomPosterior
 from softcvi_experiments.verdict._unseen import FAMILIES as _HELD_OUT_FIFTH
 
@@ -248,6 +250,7 @@ SPLITS = {
     "held-out-fourth": _HELD_OUT_FOURTH,
     "held-out-fifth": _HELD_OUT_FIFTH,
     "held-out-sixth": _HELD_OUT_SIXTH,
+    "held-out-seventh": _NEW_MODELS | _NEW_SHAPES,
 }
 _ALL = {
     name: Family(name, make, split)
