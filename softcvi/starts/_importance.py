@@ -5,6 +5,7 @@ shared among its parts in proportion to their densities (Cappe et al., 2008), so
 modes which overlap share the mass between them and their evidences add up.
 """
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 
@@ -12,7 +13,7 @@ import equinox as eqx
 import numpy as np
 import scipy.linalg
 import scipy.special
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from softcvi.posterior import psis
 from softcvi.starts._base import Moments
@@ -82,6 +83,7 @@ class TMixture(eqx.Module):
         return log_sum(self.log_parts(self.squares(x)))
 
 
+@functools.cache
 def share_on_normal(dim: int) -> float:
     """Share of effective draws of a t as proposal for the normal that it widens.
 
@@ -132,8 +134,8 @@ _GOOD_SHARE = (0.7, 0.9)
 _SETTLED = 0.03
 # Every component keeps some draws: the estimate of its mass may be wrong.
 _EVEN_SHARE = 0.3
-# Share of effective draws below which weighted draws have better moments than the
-# proposal, if there are so many effective draws for each parameter.
+# Below this part of the share of effective draws on a normal posterior, weighted draws
+# have better moments than the proposal, if there are so many for each parameter.
 _FAR_OFF = 0.5
 _PER_PARAMETER = 10
 # Share of the mass below which a mode is dropped.
@@ -234,8 +236,9 @@ def adapt(
             ratios, needed=min(0.5, 4.0 * (dim + 5) * count / n) * n
         )
         weights = _normalised(ratios) @ shared
+        fits = _has_even_draws(count, part, ratios, good_share)
         means, covariances = _updated_moments(
-            means, covariances, points, tempered, shared
+            means, covariances, points, tempered, shared * ~fits
         )
     if best is None:
         none = tuple(Moments(m, c) for m, c in zip(means, covariances, strict=True))
@@ -292,7 +295,8 @@ def _moments(k, proposal, covariances, draws, part, log_weights, shared) -> Mome
         return Moments(mean, covariance)
     ess_share = float(1 / np.sum(np.exp(2 * own_weights)) / n)
     # Weighted draws give better moments than a proposal that is far off.
-    if ess_share < _FAR_OFF and total**2 / np.sum(mass**2) > _PER_PARAMETER * dim:
+    is_far_off = ess_share < _FAR_OFF * share_on_normal(dim)
+    if is_far_off and total**2 / np.sum(mass**2) > _PER_PARAMETER * dim:
         mean, weighted = weighted_moments(draws, mass)
         covariance = weighted if _is_positive_definite(weighted) else covariance
     return Moments(
@@ -311,6 +315,21 @@ def _with_mass(mode: Moments, log_evidence: float) -> Moments:
         return mode
     share = mode.log_evidence
     return eqx.tree_at(lambda m: m.log_evidence, mode, share + log_evidence)
+
+
+def _has_even_draws(count, part, ratios, good_share) -> Bool[np.ndarray, " k"]:
+    """Whether a part's own draws have even weights, so that only its mass is open.
+
+    Moments of weighted draws would only add their error, which grows with the
+    dimension, to a part that fits.
+    """
+    even = np.zeros(count, bool)
+    for k in range(count):
+        own = ratios[part == k]
+        if np.any(np.isfinite(own)):
+            log_weights, _ = psis(own)
+            even[k] = 1 / np.sum(np.exp(2 * log_weights)) > good_share * len(own)
+    return even
 
 
 def _updated_moments(means, covariances, draws, weights, shared):

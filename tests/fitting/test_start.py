@@ -73,6 +73,26 @@ def test_the_start_tells_a_normal_from_heavier_tails(name, is_far):
     assert (moments.departure > 0.75) == is_far
 
 
+def test_parts_that_fit_keep_their_moments_while_masses_are_found():
+    """Moments of weighted draws would have an error that grows with the dimension."""
+    apart = np.zeros((2, 40))
+    apart[1, 0] = 20.0
+
+    def log_density(x):
+        squares = np.sum((x[:, None] - apart) ** 2, axis=-1)
+        return np.logaddexp(
+            np.log(0.97) - 0.5 * squares[:, 0], np.log(0.03) - 0.5 * squares[:, 1]
+        )
+
+    starts = [(mean, np.eye(40)) for mean in apart]
+    fitted = adapt(np.random.default_rng(0), log_density, starts)
+    for mode, mean, share in zip(fitted.modes, apart, (0.97, 0.03), strict=True):
+        np.testing.assert_array_equal(mode.mean, mean)
+        np.testing.assert_array_equal(mode.covariance, np.eye(40))
+        off = mode.log_evidence - fitted.log_evidence - np.log(share)
+        assert abs(off) < 4 * mode.log_evidence_error
+
+
 def test_two_points_of_a_bent_ridge_are_not_two_modes():
     """The line between them is in a valley, the way along the ridge is not."""
 
