@@ -42,7 +42,9 @@ def test_answer_is_proper_and_seeds_differ(family):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "family", verdict.families("held-out-sixth"), ids=lambda family: family.name
+    "family",
+    [*verdict.families("held-out-sixth"), *verdict.families("held-out-seventh")],
+    ids=lambda family: family.name,
 )
 def test_density_and_gradient_are_finite_near_the_right_answer(family):
     posterior = family.posterior(0)
