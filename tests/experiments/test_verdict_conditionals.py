@@ -13,8 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from softcvi_experiments.verdict import get_family
-from softcvi_experiments.verdict._blind import FAMILIES
+from softcvi_experiments.verdict._blind import FAMILIES as _BLIND
 from softcvi_experiments.verdict._lattice import nested, split
+from softcvi_experiments.verdict._new_models import FAMILIES as _NEW_MODELS
 
 _NORMAL_GIVEN_FEW = [
     "cooling",
@@ -47,6 +48,12 @@ _NORMAL_GIVEN_FEW = [
     "polariser",
     "furnace",
     "dark-energy",
+    "unknown-sample",
+    "rating-curve",
+    "falling",
+    "simulator-and-truth",
+    "late-effect",
+    "fished-down",
 ]
 
 
@@ -60,7 +67,7 @@ def test_conditionals_are_those_of_the_density(name, monkeypatch):
         told.append(args)
         return nested(*args)
 
-    monkeypatch.setattr(sys.modules[FAMILIES[name].__module__], "nested", listening)
+    monkeypatch.setattr(sys.modules[(_BLIND | _NEW_MODELS)[name].__module__], "nested", listening)
     posterior = get_family(name).posterior(2)
     log_prob, outer, inner, data, conditional = told[0][:5]
     shapes = {site: np.shape(corners[0]) for site, corners in outer.items()}
