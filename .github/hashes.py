@@ -23,7 +23,7 @@ _OUT = _ROOT / ".github" / "checksums"
 _INDEX = os.environ.get("PIP_INDEX_URL", "https://pypi.org/simple")
 # With these, nothing is fetched from an index while the two distributions are built.
 BUILD = ("pip>=26", "hatchling>=1.27", "editables")
-TOOLS = (*BUILD, "build", "twine", "pip-audit")
+TOOLS = (*BUILD, "build", "twine", "pip-audit", "zizmor")
 # Files for these interpreters, on Linux (x86_64) or any platform.
 _TAGS = re.compile(
     r"-(py3|py2\.py3|cp3(11|12|13)|cp\d+-abi3)(\.[a-z0-9]+)*-[^-]*-?"
