@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 import softcvi
 from softcvi import DensityTarget, guides
-from softcvi.fitting import AbstractStoppingRule, Checkpoint
+from softcvi.fitting import AbstractStoppingRule, Checkpoint, _drive
 from softcvi.objectives import contrast
 
 K = 8
@@ -66,68 +66,37 @@ def test_one_bad_density_leaves_loss_and_gradient_finite(log_p, bad):
     assert np.isfinite(gradient).all()
 
 
-LIKE = {"a": np.zeros(2), "b": np.zeros(())}
-GUIDES = {
-    "mean-field": lambda: guides.mean_field(LIKE),
-    "full rank": lambda: guides.full_rank(LIKE, scale=2.0),
-    "Student's t": lambda: guides.student_t(LIKE),
-    "low rank": lambda: guides.low_rank(LIKE),
-    "flow": lambda: guides.spline_flow(LIKE, key=jax.random.key(1), layers=1),
-}
-
-
-@pytest.mark.parametrize("name", GUIDES)
-def test_sample_and_log_prob_agree_and_a_batch_equals_single_draws(name):
-    guide = GUIDES[name]()
-
-    @jax.jit
-    def alone(key):
-        draw, log_q = guide.sample_and_log_prob(key)
-        return draw, log_q, guide.sample(key), guide.log_prob(draw)
-
-    batched = jax.jit(jax.vmap(alone))
-
-    @given(seeds=st.lists(st.integers(0, 2**31), min_size=3, max_size=3))
-    @FEW
-    def check(seeds):
-        keys = jnp.stack([jax.random.key(seed) for seed in seeds])
-        together = batched(keys)
-        for i in range(len(seeds)):
-            one = alone(keys[i])
-            np.testing.assert_allclose(one[1], one[3], rtol=1e-6, atol=1e-6)
-            for a, b in zip(*map(jax.tree.leaves, (one[0], one[2])), strict=True):
-                np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9)
-            ith = jax.tree.map(lambda leaf, i=i: leaf[i], together)
-            for a, b in zip(*map(jax.tree.leaves, (one, ith)), strict=True):
-                np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
-
-    check()
-
-
 def numbers_of(tree):
     return jax.tree.leaves(eqx.filter(tree, eqx.is_array))
 
 
-def density(x):
-    return -0.5 * jnp.sum((x - 1.0) ** 2)
+def density(x, constant):
+    return constant - 0.5 * jnp.sum((x - 1.0) ** 2)
+
+
+def normal(constant):
+    """Targets that differ in their data share one program."""
+    return DensityTarget(density, jnp.zeros(2), observed=jnp.asarray(constant))
 
 
 # One target and guide, so that programs are compiled once.
 with jax.enable_x64(True):
-    NORMAL = DensityTarget(density, jnp.zeros(2))
+    NORMAL = normal(0.0)
     MEAN_FIELD = guides.mean_field(NORMAL)
+STEPS = 60
 
 
 class Pause(AbstractStoppingRule):
-    step: int
-    follows_clock = True
+    """Asked after every chunk."""
+
+    step: int = STEPS + 1
 
     def reason(self, progress):
         return "a pause" if progress.step >= self.step else None
 
 
 def run(keys, target, guide, **options):
-    options = {"steps": 60, "start": None, "progress": False, **options}
+    options = {"steps": STEPS, "start": None, "progress": False, **options}
     return softcvi.fit_many(keys, target, guide, **options)
 
 
@@ -137,25 +106,45 @@ def same(one, other):
     np.testing.assert_array_equal(one.history.excess, other.history.excess)
 
 
-def test_where_a_fit_is_cut_into_chunks_changes_nothing(tmp_path):
-    target, guide = NORMAL, MEAN_FIELD
+def test_where_a_fit_is_cut_into_chunks_changes_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(_drive, "_CHUNK_SECONDS", 1e9)  # as long as rules allow
     keys = jax.random.split(jax.random.key(0), 2)
-    whole = run(keys, target, guide)
+    whole = run(keys, NORMAL, MEAN_FIELD)
 
-    @given(pauses=st.lists(st.integers(1, 59), min_size=1, max_size=3))
-    @settings(FEW, max_examples=4)
-    def check(pauses):
+    @given(lengths=st.lists(st.integers(1, STEPS), min_size=1, max_size=3))
+    @settings(FEW, max_examples=5)
+    def check(lengths):
         path = tmp_path / "fit.checkpoint"
         path.unlink(missing_ok=True)
         checkpoint = Checkpoint(path, every=0.0)
-        for pause in sorted(pauses):
-            run(keys, target, guide, stopping=Pause(pause), checkpoint=checkpoint)
-        for one, other in zip(
-            run(keys, target, guide, checkpoint=checkpoint), whole, strict=True
-        ):
+        for i, length in enumerate(lengths):
+            monkeypatch.setattr(_drive, "_TIMES_ASKED", -(-STEPS // length))
+            pause = Pause((i + 1) * STEPS // (len(lengths) + 1))
+            run(keys, NORMAL, MEAN_FIELD, stopping=pause, checkpoint=checkpoint)
+        rest = run(keys, NORMAL, MEAN_FIELD, stopping=Pause(), checkpoint=checkpoint)
+        for one, other in zip(rest, whole, strict=True):
             same(one, other)
 
     check()
+
+
+@given(constant=st.floats(-1e6, 1e6))
+@settings(FEW, max_examples=4)
+def test_a_constant_in_log_p_changes_no_fit(constant):
+    keys = jax.random.split(jax.random.key(0), 2)
+    plain = run(keys, NORMAL, MEAN_FIELD)
+    moved = run(keys, normal(constant), MEAN_FIELD)
+    for one, other in zip(plain, moved, strict=True):
+        for a, b in zip(
+            *(numbers_of(r.posterior.guide) for r in (one, other)), strict=True
+        ):
+            np.testing.assert_allclose(b, a, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(
+            other.history.excess, one.history.excess, rtol=1e-5, atol=1e-6
+        )
+        np.testing.assert_allclose(
+            other.history.elbo - constant, one.history.elbo, atol=1e-6
+        )
 
 
 @given(runs=st.integers(1, 5), seed=st.integers(0, 2**31))
@@ -164,7 +153,7 @@ def test_the_number_of_runs_changes_no_run(runs, seed):
     keys = jax.random.split(jax.random.key(seed), runs)
     together = run(keys, NORMAL, MEAN_FIELD)
     alone = softcvi.fit(
-        keys[-1], NORMAL, MEAN_FIELD, steps=60, start=None, progress=False
+        keys[-1], NORMAL, MEAN_FIELD, steps=STEPS, start=None, progress=False
     ).posterior.guide
     pairs = zip(*map(numbers_of, (together[-1].posterior.guide, alone)), strict=True)
     for a, b in pairs:
