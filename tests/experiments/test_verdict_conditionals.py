@@ -67,7 +67,8 @@ def test_conditionals_are_those_of_the_density(name, monkeypatch):
         told.append(args)
         return nested(*args)
 
-    monkeypatch.setattr(sys.modules[(_BLIND | _NEW_MODELS)[name].__module__], "nested", listening)
+    module = sys.modules[(_BLIND | _NEW_MODELS)[name].__module__]
+    monkeypatch.setattr(module, "nested", listening)
     posterior = get_family(name).posterior(2)
     log_prob, outer, inner, data, conditional = told[0][:5]
     shapes = {site: np.shape(corners[0]) for site, corners in outer.items()}
