@@ -16,6 +16,7 @@ from softcvi_experiments.verdict import get_family
 from softcvi_experiments.verdict._blind import FAMILIES as _BLIND
 from softcvi_experiments.verdict._lattice import nested, split
 from softcvi_experiments.verdict._new_models import FAMILIES as _NEW_MODELS
+from softcvi_experiments.verdict._new_shapes import FAMILIES as _NEW_SHAPES
 
 _NORMAL_GIVEN_FEW = [
     "cooling",
@@ -54,6 +55,10 @@ _NORMAL_GIVEN_FEW = [
     "simulator-and-truth",
     "late-effect",
     "fished-down",
+    "lens-on-bench",
+    "blind-deconvolution",
+    "two-neurons",
+    "hidden-bump",
 ]
 
 
@@ -67,7 +72,7 @@ def test_conditionals_are_those_of_the_density(name, monkeypatch):
         told.append(args)
         return nested(*args)
 
-    module = sys.modules[(_BLIND | _NEW_MODELS)[name].__module__]
+    module = sys.modules[(_BLIND | _NEW_MODELS | _NEW_SHAPES)[name].__module__]
     monkeypatch.setattr(module, "nested", listening)
     posterior = get_family(name).posterior(2)
     log_prob, outer, inner, data, conditional = told[0][:5]

@@ -157,25 +157,6 @@ def leaning_funnel(rng: np.random.Generator, seed: int) -> RandomPosterior:
     return _given(_leaning_funnel, data, **sites)
 
 
-def _precision_first(theta, data):
-    u, x = theta["log_precision"], theta["x"]
-    rest = jnp.sum(((x - data["place"]) / data["sd"]) ** 2)
-    height = (data["shape"] + 0.5 * x.size) * u
-    return height - (data["rate"] + 0.5 * rest) * jnp.exp(u)
-
-
-def precision_first(rng: np.random.Generator, seed: int) -> RandomPosterior:
-    """Locations with one unknown precision, on the log scale, far off the origin."""
-    size, shape = (1, 6, 20)[seed % 3], rng.uniform(3, 6)
-    rate, sd = 10 ** rng.uniform(-3, 3), 10 ** rng.uniform(-1, 1, size)
-    unit = sd * np.sqrt(rate / (shape - 1))
-    place = unit * rng.normal(0, 30, size)
-    data = {"shape": shape, "rate": rate, "place": place, "sd": sd}
-    log_precision = special.digamma(shape) - np.log(rate), special.polygamma(1, shape)
-    sites = {"log_precision": log_precision, "x": (place, unit**2)}
-    return _given(_precision_first, data, **sites)
-
-
 def _scales_of_groups(theta, data):
     top, v, x = theta["top"], theta["v"], theta["x"]
     middle = ((v - top) / data["near"]) ** 2
@@ -191,24 +172,6 @@ def scales_of_groups(rng: np.random.Generator, seed: int) -> RandomPosterior:
     inner = np.zeros((groups, each)), np.full((groups, each), np.exp(total / 2))
     sites = {"top": (0.0, wide**2), "v": (np.zeros(groups), np.full(groups, total))}
     return _given(_scales_of_groups, {"wide": wide, "near": near}, **sites, x=inner)
-
-
-def _stretched_ends(theta, data):
-    y = data["back"] @ (theta["x"] - data["shift"])
-    # The root of z + c z^3 = y.
-    z = 2 * jnp.sinh(jnp.arcsinh(1.5 * jnp.sqrt(3 * data["c"]) * y) / 3)
-    z = z / jnp.sqrt(3 * data["c"])
-    return jnp.sum(-0.5 * z**2 - jnp.log1p(3 * data["c"] * z**2))
-
-
-def stretched_ends(rng: np.random.Generator, seed: int) -> RandomPosterior:
-    """Sums of normals to each of which some of its cube was added."""
-    size = (2, 5, 12)[seed % 3]
-    c, unit = rng.uniform(0.05, 0.3, size), 10 ** rng.uniform(-2, 2)
-    turn, shift = random_turn(rng, size), unit * rng.normal(0, 5, size)
-    variance = unit**2 * turn**2 @ (1 + 6 * c + 15 * c**2)
-    data = {"back": turn.T / unit, "shift": shift, "c": c}
-    return closed(_stretched_ends, data, shift, variance)
 
 
 def _around_curve(theta, data, curve):
@@ -244,26 +207,6 @@ def bow_tie(rng: np.random.Generator, seed: int) -> RandomPosterior:
     """Narrow in the middle, and wider to both sides along one parameter."""
     data = {"thin": rng.uniform(0.05, 0.3), "open": rng.uniform(0.5, 2)}
     return _above(rng, _bow_ridge, _bow, (2, 4, 9)[seed % 3], data)
-
-
-def _chirp(x, data):
-    return data["high"] * jnp.sin(data["fast"] * x**2), data["thin"]
-
-
-def _chirp_ridge(theta, data):
-    return _around_curve(theta, data, _chirp)
-
-
-def chirp(rng: np.random.Generator, seed: int) -> RandomPosterior:
-    """A wave that gets faster to both sides."""
-    data = {"thin": rng.uniform(0.15, 0.4), "fast": rng.uniform(0.6, 1.5)}
-    return _above(
-        rng,
-        _chirp_ridge,
-        _chirp,
-        (2, 3, 6)[seed % 3],
-        data | {"high": rng.uniform(1, 2)},
-    )
 
 
 def _zigzag(x, data):

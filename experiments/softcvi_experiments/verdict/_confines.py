@@ -168,41 +168,6 @@ def cone(rng: np.random.Generator, seed: int) -> RandomPosterior:
     return closed(_cone, data, mean, unit**2 * turn**2 @ inner)
 
 
-def _growing_amounts(theta, data):
-    x = theta["x"]
-    steps = jnp.concatenate([x[:1], x[1:] - x[:-1]])
-    return jnp.where(jnp.all(steps > 0), -data["rates"] @ x, -jnp.inf)
-
-
-def growing_amounts(rng: np.random.Generator, seed: int) -> RandomPosterior:
-    """Amounts each of which is above the one before, the smaller the likelier."""
-    size, unit = (2, 4, 10)[seed % 3], 10 ** rng.uniform(-2, 3)
-    rates = rng.gamma(2, size=size) / unit
-    # Steps are independent exponentials.
-    steps = 1 / np.cumsum(rates[::-1])[::-1]
-    data = {"rates": rates}
-    return closed(_growing_amounts, data, np.cumsum(steps), np.cumsum(steps**2))
-
-
-def _pie_slice(theta, data):
-    x, y = data["back"] @ (theta["x"] - data["shift"])
-    inside = (jnp.abs(jnp.arctan2(y, x)) < data["open"]) & (x**2 + y**2 < 1)
-    return jnp.where(inside, 0.0, -jnp.inf)
-
-
-def pie_slice(rng: np.random.Generator, seed: int) -> RandomPosterior:
-    """A flat slice of a disc, thin or nearly half of it, of stretched axes."""
-    opening = ((0.1, 0.3), (0.4, 0.9), (1.0, 1.5))[seed % 3]
-    half, unit = rng.uniform(*opening), 10 ** rng.uniform(-2, 2, 2)
-    factor = unit[:, None] * random_turn(rng, 2)
-    shift = unit * rng.normal(0, 3, 2)
-    inner = np.array([2 / 3 * np.sin(half) / half, 0.0])
-    round_ = np.sin(2 * half) / (2 * half)
-    square = np.array([1 + round_, 1 - round_]) / 4 - inner**2
-    data = {"back": np.linalg.inv(factor), "shift": shift, "open": half}
-    return closed(_pie_slice, data, shift + factor @ inner, factor**2 @ square)
-
-
 def _arcsine(theta, data):
     z = (theta["x"] - data["low"]) / data["unit"]
     inside = (z > 0) & (z < 1)

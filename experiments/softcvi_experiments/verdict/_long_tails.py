@@ -32,24 +32,6 @@ def _drawn(log_prob, data, measure, **draws) -> RandomPosterior:
     return from_draws(density(log_prob, shapes, data), draws, measure)
 
 
-def _few_degrees(theta, data):
-    z = data["back"] @ (theta["x"] - data["shift"])
-    df = data["df"]
-    return -0.5 * (df + z.size) * jnp.log1p(jnp.sum(z**2) / df)
-
-
-def few_degrees(rng: np.random.Generator, seed: int) -> RandomPosterior:
-    """A multivariate t with one to two degrees of freedom and correlations."""
-    size, df = (1, 3, 8)[seed % 3], rng.uniform(1, 2.2)
-    unit = 10 ** rng.uniform(-2, 2, size)
-    factor = unit[:, None] * (np.eye(size) + 0.6 * rng.normal(size=(size, size)))
-    shift = unit * rng.normal(0, 20, size)
-    data = {"back": np.linalg.inv(factor), "shift": shift, "df": df}
-    scale = np.linalg.norm(factor, axis=1)
-    quantiles = shift + scale * stats.t(df).ppf(_LEVELS)
-    return _by_quantiles(_few_degrees, data, quantiles)
-
-
 def _turned_cauchy(theta, data):
     z = data["back"] @ (theta["x"] - data["shift"])
     return -jnp.sum(jnp.log1p(z**2))
@@ -113,20 +95,6 @@ def raw_lomax(rng: np.random.Generator, seed: int) -> RandomPosterior:
     data = {"power": power, "unit": unit, "low": low}
     quantiles = low + unit * np.expm1(-np.log1p(-_LEVELS) / power)
     return _by_quantiles(_raw_lomax, data, quantiles)
-
-
-def _log_logistic(theta, data):
-    z = data["power"] * (jnp.log(theta["x"]) - data["m"])
-    return jnp.sum(z - 2 * jnp.logaddexp(z, 0.0) - jnp.log(theta["x"]))
-
-
-def log_logistic_amounts(rng: np.random.Generator, seed: int) -> RandomPosterior:
-    """Amounts with power tails towards zero and towards infinity."""
-    size = (1, 4, 12)[seed % 3]
-    power, m = rng.uniform(0.7, 3, size), rng.normal(0, 5, size)
-    quantiles = np.exp(m + special.logit(_LEVELS) / power)
-    space = UnconstrainedSpace({"x": positive()})
-    return _by_quantiles(_log_logistic, {"power": power, "m": m}, quantiles, space)
 
 
 def _lasso_scales(theta, data):

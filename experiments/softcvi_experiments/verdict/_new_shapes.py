@@ -1,6 +1,13 @@
 """Shapes of the seventh set, by name, written without a look at the search."""
 
-from softcvi_experiments.verdict import _bends, _confines, _long_tails, _patchwork
+from softcvi_experiments.verdict import (
+    _bends,
+    _confines,
+    _long_tails,
+    _patchwork,
+    _rounds,
+    _two_answers,
+)
 from softcvi_experiments.verdict._unseen import by_name
 
 FAMILIES = by_name(
@@ -11,16 +18,23 @@ FAMILIES = by_name(
         ),
         _bends: (
             "saddle twisted_column random_flow softplus_funnel scale_in_pieces "
-            "leaning_funnel precision_first scales_of_groups stretched_ends bow_tie "
-            "chirp zigzag staircase"
+            "leaning_funnel scales_of_groups bow_tie zigzag staircase"
         ),
         _confines: (
             "hollow_box notched_box bitten log_ratios polygon barriers dome cone "
-            "growing_amounts pie_slice arcsine orthant tents"
+            "arcsine orthant tents"
         ),
         _long_tails: (
-            "few_degrees turned_cauchy half_t_scales levy_times raw_lomax "
-            "log_logistic_amounts lasso_scales unknown_tail heavy_walk heavy_margins"
+            "turned_cauchy half_t_scales levy_times raw_lomax "
+            "lasso_scales unknown_tail heavy_walk heavy_margins"
+        ),
+        _rounds: (
+            "eggshell bubbles galaxy_arms trefoil compass_south torsions "
+            "mobius axes_not_directions pond"
+        ),
+        _two_answers: (
+            "two_link_arm cannon lens_on_bench conics power_sums blind_deconvolution "
+            "two_neurons hidden_bump vernier rods"
         ),
     }
 )
