@@ -125,10 +125,20 @@ def _shape_of(path: Path, name: str, indices: list[tuple[int, ...]]) -> tuple[in
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    values = json.loads(path.read_text(encoding="utf-8"))
+    values = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_named_once)
     if not isinstance(values, dict):
         raise CommandError(f'{path}: no object. Write one such as {{"y": [1, 2, 3]}}.')
     return {name: _as_value(path, name, value) for name, value in values.items()}
+
+
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Of two values of one name, the first would be lost in silence."""
+    values: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in values:
+            raise ValueError(f"{name!r:.50} is there twice")
+        values[name] = value
+    return values
 
 
 def _as_value(path: Path, name: str, value: Any) -> Any:
@@ -179,11 +189,11 @@ def _read_csv(path: Path) -> dict[str, Any]:
                 f"{path}: line {line} has {len(row)} values, the header {len(header)}. "
                 "Mend the line."
             )
-    columns: dict[str, Any] = {}
+    columns: list[tuple[str, Any]] = []
     for i, name in enumerate(header):
         cells = [(line, row[i].strip()) for line, row in body]
-        columns[name.strip()] = _as_numbers(path, name.strip(), cells)
-    return columns
+        columns.append((name.strip(), _as_numbers(path, name.strip(), cells)))
+    return _named_once(columns)
 
 
 def _as_numbers(path: Path, name: str, cells: list[tuple[int, str]]) -> np.ndarray:
@@ -230,6 +240,7 @@ def _check_sizes(path: Path) -> None:
     limit = min(max(_SMALL_BYTES, _MAX_GROWTH * path.stat().st_size), _MAX_BYTES)
     total = 0
     with zipfile.ZipFile(path) as archive:
+        _named_once([(member.filename, None) for member in archive.infolist()])
         for member in archive.infolist():
             total += member.file_size
             with archive.open(member) as handle:

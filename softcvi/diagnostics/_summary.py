@@ -1,6 +1,6 @@
 """A table of posterior summaries."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 import numpy as np
 from jax.typing import ArrayLike
@@ -32,9 +32,27 @@ def summarise(
         if log_weights is not None:
             weights = np.exp(np.asarray(log_weights, np.float64))
         for index in np.ndindex(values.shape[1:]):
-            label = name + (f"[{','.join(map(str, index))}]" if index else "")
+            label = label_of(name, index, draws)
             rows.append({"name": label, **_row(values[(slice(None), *index)], weights)})
     return rows
+
+
+def label_of(name: str, index: tuple[int, ...], names: Container[str]) -> str:
+    """The name of a scalar, which no parameter has itself.
+
+    Args:
+        name: The name of its array.
+        index: Its place there.
+        names: All parameters: one may be called as the scalar of another would be.
+
+    Example:
+        >>> label_of("x", (1,), ["x"]), label_of("x", (1,), ["x", "x[1]"])
+        ('x[1]', 'x[1] of x')
+    """
+    label = name + (f"[{','.join(map(str, index))}]" if index else "")
+    while index and label in names:
+        label = f"{label} of {name}"
+    return label
 
 
 def _row(column: np.ndarray, weights: np.ndarray) -> dict[str, float]:

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from softcvi.diagnostics._summary import label_of
+
 Columns = dict[str, np.ndarray]
 
 
@@ -26,8 +28,7 @@ def as_columns(draws: Mapping[str, Any], most: int | None = None) -> Columns:
         for index in np.ndindex(array.shape[1:]):
             if most is not None and len(columns) >= most:
                 return columns
-            label = name + (f"[{','.join(map(str, index))}]" if index else "")
-            columns[label] = array[(slice(None), *index)]
+            columns[label_of(name, index, draws)] = array[(slice(None), *index)]
     return columns
 
 

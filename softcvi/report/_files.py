@@ -142,7 +142,11 @@ def read_fit(
 
 def _view(folder: Path, facts: dict[str, Any]) -> FitView:
     columns = _read_draws(folder / DRAWS)
-    older = [columns.pop(name, None) for name in _OLD_COLUMNS]
+    # A column of that name is a parameter, where the record has the checks itself.
+    older = [
+        None if check in facts else columns.pop(name, None)
+        for check, name in zip(_CHECKS, _OLD_COLUMNS, strict=True)
+    ]
     checks: dict[str, Any] = {
         name: old if facts.get(name) is None else _draws_of(_curve(facts[name]))
         for name, old in zip(_CHECKS, older, strict=True)
@@ -193,6 +197,8 @@ def _read_draws(path: Path) -> dict[str, np.ndarray]:
         raise FileNotFoundError(f"no file {path.name}")
     with path.open(newline="", encoding="utf-8") as handle:
         names = next(csv.reader(handle))
+        if len(set(names)) < len(names):
+            raise ValueError(f"two columns of {path.name} have one name")
         values = np.loadtxt(handle, delimiter=",", ndmin=2)
     return dict(zip(names, values.T, strict=True))
 

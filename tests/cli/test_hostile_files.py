@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import warnings
 import zipfile
 
 import numpy as np
@@ -34,6 +35,16 @@ def huge_header():
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("y.npy", member.getvalue())
+    return buffer.getvalue()
+
+
+def twice(name):
+    member, buffer = io.BytesIO(), io.BytesIO()
+    np.save(member, np.zeros(2))
+    with zipfile.ZipFile(buffer, "w") as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(2):
+            archive.writestr(name, member.getvalue())
     return buffer.getvalue()
 
 
@@ -81,6 +92,32 @@ def test_an_index_in_a_header_is_bounded_by_the_columns(tmp_path, header):
     path.write_text(f"{header}\n1\n")
     with pytest.raises(CommandError, match="Correct the index"):
         read_draws(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.json", b'{"y": [1], "n": 1, "y": [2]}'),
+        ("a.csv", b"y,n, y\n1,2,3\n"),
+        ("a.npz", twice("y.npy")),
+    ],
+)
+def test_two_values_of_one_name_are_refused(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(CommandError, match=r"'y(\.npy)?' is there twice"):
+        read_data(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["log_q", "log_weight"])
+def test_a_parameter_may_be_called_as_an_old_column(tmp_path, name):
+    example = FitView.example()
+    columns = {name: example.columns["mu"], "mu": example.columns["mu"] + 1}
+    save_fit(dataclasses.replace(example, columns=columns), tmp_path)
+    assert list(read_fit(tmp_path).columns) == [name, "mu"]
+    header, numbers = (tmp_path / "draws.csv").read_text().split("\n", 1)
+    (tmp_path / "draws.csv").write_text(header.replace(name, "mu") + "\n" + numbers)
+    with pytest.raises(ValueError, match=r"two columns of draws\.csv have one name"):
+        read_fit(tmp_path)
 
 
 def test_numbers_beyond_64_bits_are_read_as_floats(tmp_path):

@@ -26,7 +26,18 @@ FEW = settings(
 )
 HARD_NAMES = ["", 'quote"d', "'", "line\nbreak", "re\rturn", "a/b", "../x", "\\", "\0"]
 HARD_NAMES += ["com,ma", "=1+1", "\t", "[0]", "x[1]", "ß\u2028", "\x1b[31m", "İı"]
-HARD_NAMES += ["__class__", "k" * 300, "<b>", "a.b", " a", "a ", "nan", "1e5"]
+HARD_NAMES += [
+    "__class__",
+    "k" * 300,
+    "<b>",
+    "a.b",
+    " a",
+    "a ",
+    "nan",
+    "1e5",
+    "log_q",
+    "log_weight",
+]
 NAMES = st.lists(
     st.text(st.characters(codec="utf-8"), max_size=12) | st.sampled_from(HARD_NAMES),
     min_size=2,

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import softcvi
+from softcvi.diagnostics import summarise
 from softcvi.report import FitView, read_fit, save_fit, write_report
 from softcvi.report._columns import as_columns, density, is_discrete
 from softcvi.report._draw_charts import marginal_charts, pairs_chart
@@ -23,6 +24,14 @@ def result():
     target = softcvi.DensityTarget(log_prob, {"x": jnp.zeros(2)})
     guide = softcvi.guides.mean_field(target)
     return softcvi.fit(jax.random.key(0), target, guide, steps=50, progress=False)
+
+
+def test_a_parameter_called_as_a_scalar_of_another_loses_neither():
+    draws = {"x": np.array([[1.0, 2.0]]), "x[1]": np.array([3.0])}
+    expected = {"x[0]": 1.0, "x[1] of x": 2.0, "x[1]": 3.0}
+    for given in (draws, dict(reversed(draws.items()))):
+        assert {n: c[0] for n, c in as_columns(given).items()} == expected
+        assert {row["name"]: row["mean"] for row in summarise(given)} == expected
 
 
 def test_a_result_with_a_reference_has_coverage(result, tmp_path):
