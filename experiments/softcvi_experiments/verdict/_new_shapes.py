@@ -4,9 +4,11 @@ from softcvi_experiments.verdict import (
     _bends,
     _confines,
     _long_tails,
+    _medleys,
     _patchwork,
     _rounds,
     _two_answers,
+    _uneven,
 )
 from softcvi_experiments.verdict._unseen import by_name
 
@@ -36,5 +38,10 @@ FAMILIES = by_name(
             "two_link_arm cannon lens_on_bench conics power_sums blind_deconvolution "
             "two_neurons hidden_bump vernier rods"
         ),
+        _medleys: (
+            "four_blocks many_kinds teardrop checkerboard skewed_by_cubic parted "
+            "collinear_medley"
+        ),
+        _uneven: "interpolated histogram_prior corduroy sup_norm hinge",
     }
 )
