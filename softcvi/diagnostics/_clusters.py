@@ -29,6 +29,32 @@ def clusters(x: Float[np.ndarray, "n d"]) -> np.ndarray:
     return np.argmin(gaps, axis=1)[labels]
 
 
+def chain_modes(
+    mean: Float[np.ndarray, "n d"], square: Float[np.ndarray, "n d"]
+) -> np.ndarray:
+    """Numbers of modes that chains stay in, which differ in place or in width.
+
+    A narrow mode inside of a wide one has no place of its own; chains of one are as
+    wide as that mode all the same.
+
+    Args:
+        mean: Average over each chain.
+        square: Average of the square over each chain.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> mean, square = np.zeros((200, 2)), rng.uniform(0.5, 2, (200, 2))
+        >>> square[:50] *= 1e4
+        >>> np.bincount(chain_modes(mean, square)).tolist()
+        [50, 150]
+    """
+    variance = np.maximum(square - mean**2, np.finfo(float).tiny)
+    # A parameter that is cut off in a heavy tail seems not to vary at all.
+    width = np.median(np.log(variance), axis=1, keepdims=True)
+    both = np.stack([clusters(mean), clusters(width)], axis=1)
+    return np.unique(both, axis=0, return_inverse=True)[1].ravel()
+
+
 def factor_within(x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "d d"] | None:
     """A factor of the covariance within groups; None where there is one group.
 

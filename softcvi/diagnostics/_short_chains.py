@@ -11,7 +11,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from softcvi._compile import as_array, host_fold_in, rarely_run
-from softcvi.diagnostics._clusters import clusters, factor_within
+from softcvi.diagnostics._clusters import chain_modes, factor_within
 from softcvi.diagnostics._evidence import ChainCheck
 from softcvi.diagnostics._hamiltonian import (
     LEAPFROG,
@@ -145,6 +145,19 @@ class _Answer:
         sd = np.sqrt(shares @ (vectors - mean) ** 2)
         return cls(vectors, shares, mean, _LIMIT * sd)
 
+    def evenly_spread(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """Numbers of draws by their shares, as many near the mean as far from it.
+
+        A wide mode with a twentieth of the mass has most of the variance: by chance it
+        would get half as many chains as it should, or twice as many, and keep them.
+        """
+        sd = np.sqrt(self.shares @ (self.vectors - self.mean) ** 2)
+        away = (self.vectors - self.mean) / np.where(sd > 0, sd, 1.0)
+        order = np.argsort(np.sum(away**2, axis=1))
+        upto = np.cumsum(self.shares[order])
+        at = np.searchsorted(upto, upto[-1] * (np.arange(n) + rng.uniform()) / n)
+        return order[np.minimum(at, len(order) - 1)]
+
     def offsets(self, x: np.ndarray) -> np.ndarray:
         return np.clip(x - self.mean, -self.limit, self.limit)
 
@@ -200,7 +213,7 @@ def short_chains(
     weighs = (sample.is_usable or sample.khat == -np.inf) and size <= _MAX_WEIGHED
     dispersed = int(share * chains) if weighs else 0
     factor = factor_of(posterior.guide, answer.vectors, answer.shares)
-    pick = rng.choice(len(answer.shares), chains - dispersed, p=answer.shares)
+    pick = answer.evenly_spread(rng, chains - dispersed)
     noise = rng.normal(size=(dispersed, size))
     out = spread_by(factor, noise)
     begin = np.concatenate([answer.vectors[pick], answer.mean + INFLATION * out])
@@ -267,7 +280,7 @@ def _compare(
     at_start, at_answer = answer.offsets(begin), answer.offsets(answer.vectors)
     # Chains that stay in separate modes remember which; the weights say how much mass
     # each mode has, and the chains what it looks like.
-    modes = clusters(total)
+    modes = chain_modes(total, squares)
     first = limit_of(total, at_start, modes)
     second = limit_of(squares, at_start**2, modes)
     own_first = answer.shares @ at_answer

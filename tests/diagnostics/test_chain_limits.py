@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from softcvi.diagnostics._clusters import clusters, factor_within
+from softcvi.diagnostics._clusters import chain_modes, clusters, factor_within
 from softcvi.diagnostics._short_chains import Limit, limit_of, spread_of
 
 
@@ -23,6 +23,25 @@ def test_chains_that_stay_in_their_mode_may_have_forgotten_all_else():
     assert np.all(limit_of(later, start, np.zeros(256, int)).memory > 0.9)
     # The mass of each mode is that of the starts.
     np.testing.assert_allclose(found.value, start.mean(axis=0), atol=0.3)
+
+
+def test_a_narrow_and_a_wide_mode_with_one_centre_are_two():
+    """Chains of either have forgotten all but which of them they are in."""
+    rng = np.random.default_rng(4)
+    sd = np.where(np.arange(256) < 12, 10.0, 1.0)[:, None]
+    start = sd * rng.normal(size=(256, 5))
+    path = sd[:, None] * rng.normal(size=(256, 30, 5))
+    mean, square = path.mean(axis=1), np.mean(path**2, axis=1)
+    modes = chain_modes(mean, square)
+    assert sorted(np.bincount(modes)) == [12, 244]
+    found = limit_of(square, start**2, modes)
+    # Each of the twelve has 30 independent values of variance 100.
+    error = 12 / 256 * 100 * np.sqrt(2 / 30 / 12)
+    right = np.mean(sd**2)
+    np.testing.assert_allclose(found.value, right, atol=5 * error)
+    # As one, the chains remember how wide they are.
+    as_one = limit_of(square, start**2, 0 * modes)
+    assert as_one.memory.min() > 2 * found.memory.max()
 
 
 def test_chains_that_are_slow_within_their_mode_say_so():

@@ -116,6 +116,10 @@ def test_worse_means_a_lower_elbo_and_fewer_effective_draws():
     assert not is_worse(good, bad)
     assert not is_worse(forward, good)
     assert not is_worse(Quality(-1.1, 0.1, 100.0), good)  # within the noise
+    # A tenth fewer draws, and a heavy tail that was not there.
+    right, noisy = Quality(-1.0, 0.01, 900.0, -0.5), Quality(-1.1, 0.01, 820.0, 0.9)
+    assert is_worse(noisy, right)
+    assert not is_worse(noisy, right._replace(khat=0.9))
     # In high dimension the effective number is one or two by chance.
     assert is_worse(Quality(-50.0, 0.5, 3.0), Quality(-30.0, 0.5, 2.0))
     nothing = quality(np.full(10, np.nan))
