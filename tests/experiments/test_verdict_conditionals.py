@@ -59,6 +59,21 @@ _NORMAL_GIVEN_FEW = [
     "blind-deconvolution",
     "two-neurons",
     "hidden-bump",
+    "yield-curve",
+    "common-trend",
+    "eccentric",
+    "beacon",
+    "sharpened",
+    "born-when",
+    "truncated-powers",
+    "unknown-power",
+    "gene-on-a-map",
+    "drifting-slope",
+    "hidden-cycle",
+    "slopes-and-levels",
+    "network-of-trials",
+    "whitened-curve",
+    "relatives",
 ]
 
 

@@ -147,7 +147,7 @@ def incubation(rng: np.random.Generator, seed: int) -> RandomPosterior:
     # Who fell ill within the window was infected before.
     wide, after = np.where(after < 0, wide + after, wide), np.maximum(after, 0.0)
     wide = np.maximum(wide, 0.3)
-    x = np.linspace(-20, 20, 201)
+    x = np.linspace(-20, 20, 401)
     low, high = -np.logaddexp(0, -x), -np.logaddexp(0, x)
     log_days = np.log(wide[:, None] * np.exp(high) + after[:, None])
 
