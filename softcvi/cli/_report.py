@@ -147,6 +147,7 @@ def _read(folder: Path, reference: Path | None, file: Any):
 def _target(folder: Path, named: Any) -> Any:
     """The model that a fit used, from the files that the user named."""
     from softcvi.cli._fit_files import file_digest, read_record
+    from softcvi.cli._model_kinds import MAKERS
 
     told = read_record(folder).get("settings", {})
     for file, what in ((named.path, "model"), (named.data_path, "data")):
@@ -160,4 +161,9 @@ def _target(folder: Path, named: Any) -> Any:
                 "as it was. Give the same file, or give --reference to softcvi fit."
             )
     kind = str(told.get("kind", "auto"))
+    if kind not in ("auto", *MAKERS):
+        raise CommandError(
+            f"{folder}: its model is said to be of the kind {kind!r:.50}, which there "
+            "is not. Fit it again with softcvi fit."
+        )
     return named.load(named.read_data(), kind)

@@ -1,5 +1,6 @@
 """Training curves: excess, label ESS and ELBO by step."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,9 @@ from softcvi.report._view import FitView
 from softcvi.report.style import SOFT, Style
 
 _TABLE_ROWS = 12
+# More than the chart has pixels. Running medians of all points of a long history would
+# take memory by the square of their number.
+_MOST_POINTS = 4000
 _MEANING = {
     "excess": "KL between labels and predictions; it falls towards zero",
     "label_ess": "effective number of labels, between 1 and K; 1 is degenerate",
@@ -23,8 +27,18 @@ _EVIDENCE = Style("log evidence", SOFT, "2 3", "#a7b1bb")
 def training_charts(views: Sequence[FitView]) -> list[Chart]:
     """One chart for each of the three curves, all fits in it."""
     # An answer may come without training, such as chains or a guide as it started.
-    trained = [view for view in views if len(view.history["step"])]
+    trained = [_thinned(view) for view in views if len(view.history["step"])]
     return [_curve(name, trained) for name in _NAMES] if trained else []
+
+
+def _thinned(view: FitView) -> FitView:
+    """With as many points of the history as can be drawn, the last one among them."""
+    length = len(view.history["step"])
+    if length <= _MOST_POINTS:
+        return view
+    picks = np.linspace(0, length - 1, _MOST_POINTS).astype(int)
+    history = {name: values[picks] for name, values in view.history.items()}
+    return dataclasses.replace(view, history=history)
 
 
 def _curve(name: str, views: Sequence[FitView]) -> Chart:

@@ -121,3 +121,14 @@ def test_the_library_says_how_to_give_the_model(folder):
     with pytest.raises(ValueError, match="target"):
         read_fit(folder / "out", reference)
     assert isinstance(read_fit(folder / "out"), FitView)
+
+
+def test_a_kind_of_model_that_there_is_not_is_named(folder, capsys):
+    record = folder / "out" / "result.json"
+    facts = json.loads(record.read_text())
+    facts["settings"]["kind"] = "os.system"
+    record.write_text(json.dumps(facts))
+    assert report(folder, "nuts.csv", *named(folder)) == 2
+    error = capsys.readouterr().err
+    assert "out: its model is said to be of the kind 'os.system'" in error
+    assert error.count("\n") == 1

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import tracemalloc
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ import softcvi
 from softcvi.diagnostics import summarise
 from softcvi.report import FitView, read_fit, save_fit, write_report
 from softcvi.report._columns import as_columns, density, is_discrete
+from softcvi.report._curves import training_charts
 from softcvi.report._draw_charts import marginal_charts, pairs_chart
 from softcvi.report._table import advice
 
@@ -24,6 +26,19 @@ def result():
     target = softcvi.DensityTarget(log_prob, {"x": jnp.zeros(2)})
     guide = softcvi.guides.mean_field(target)
     return softcvi.fit(jax.random.key(0), target, guide, steps=50, progress=False)
+
+
+def test_a_long_history_is_drawn_in_little_memory():
+    """A small file: a number takes two letters in it."""
+    example, steps = FitView.example(), np.arange(200_000.0)
+    history = {**dict.fromkeys(example.history, np.ones(200_000)), "step": steps}
+    view = dataclasses.replace(example, history=history)
+    tracemalloc.start()
+    charts = training_charts([view])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100 * 2**20
+    assert sum(len(chart.drawing) for chart in charts) < 2**20
 
 
 def test_a_parameter_called_as_a_scalar_of_another_loses_neither():
