@@ -11,6 +11,7 @@ from pathlib import Path
 from softcvi_experiments import (
     batches,
     faults,
+    look,
     neighbours,
     rows,
     scaling,
@@ -42,6 +43,7 @@ PAGES = {
         "verdict-sixth",
         "verdict-roundings",
         "modes",
+        "look",
     ),
     "docs/beyond-the-paper.md": (
         "quality",
@@ -92,6 +94,7 @@ _ROUNDINGS = {
 }
 # Studies that make their own table from the records of their name.
 _OWN_TABLES = {
+    "look": look,
     "rows": rows,
     "batches": batches,
     "throughput": throughput,
