@@ -36,7 +36,7 @@ demo: $(DEMO)
 # Studies in small, compilers, executed pages and the examples of docstrings would take
 # as long again.
 test: $(ALL)
-	@$(BIN)/python -m pytest -q -n $(WORKERS) -m 'not slow' tests $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) -m 'not slow and not study' tests $(PYTEST_ARGS)
 
 # What `make test` leaves out: slow tests, docstring examples, executed pages.
 test-rest: $(ALL)

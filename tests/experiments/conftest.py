@@ -5,6 +5,21 @@ from pathlib import Path
 
 import pytest
 
+_EVERY = 5
+
+
+def pytest_collection_modifyitems(items):
+    """Of each test of held-out sets every fifth case is slow, the others are a study.
+
+    Hundreds of answers that do not change take longer than everything else together.
+    """
+    seen: dict[str, int] = {}
+    for item in items:
+        if item.get_closest_marker("held_out"):
+            name = item.function.__name__
+            count = seen[name] = seen.get(name, -1) + 1
+            item.add_marker("study" if count % _EVERY else "slow")
+
 
 @pytest.fixture(scope="session")
 def public_folder() -> Path:

@@ -12,14 +12,13 @@ from softcvi_experiments.verdict import _families, _mixtures
 from softcvi_experiments.verdict._quadrature import grid_moments, importance_moments
 from softcvi_experiments.verdict._table import rates, study_page
 
-# Answers of the sets that are held out take minutes in all.
-_SLOW = {split: pytest.mark.slow for split in _families.SPLITS if "held" in split}
+_MARKS = {split: pytest.mark.held_out for split in _families.SPLITS if "held" in split}
 
 
 @pytest.mark.parametrize(
     "family",
     [
-        pytest.param(f, id=f.name, marks=_SLOW.get(f.split, ()))
+        pytest.param(f, id=f.name, marks=_MARKS.get(f.split, ()))
         for f in verdict.families()
         if f.name != "normal-1000-1e3"
     ],
@@ -40,7 +39,7 @@ def test_answer_is_proper_and_seeds_differ(family):
         assert not all(same)
 
 
-@pytest.mark.slow
+@pytest.mark.held_out
 @pytest.mark.parametrize(
     "family",
     [*verdict.families("held-out-sixth"), *verdict.families("held-out-seventh")],
@@ -86,6 +85,8 @@ def test_splits_are_disjoint_and_large_enough():
     # And three of the fifth and of the sixth.
     assert 3 * len(verdict.families("held-out-fifth")) >= 300
     assert 3 * len(verdict.families("held-out-sixth")) >= 300
+    # And of the seventh with six.
+    assert 6 * len(verdict.families("held-out-seventh")) >= 600
 
 
 def test_no_name_is_in_two_splits():

@@ -85,7 +85,7 @@ def _annealed(posterior, rng):
 
 
 # The first seed has the fewest parameters.
-@pytest.mark.slow
+@pytest.mark.held_out
 @pytest.mark.parametrize(
     "family",
     [
