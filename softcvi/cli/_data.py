@@ -20,7 +20,8 @@ _SMALL_BYTES = 64 * 2**20
 # Letters of an array of texts, each of which takes as much as the longest, and four
 # bytes per letter.
 _MAX_LETTERS = _SMALL_BYTES // 4
-# Elements of an array that the columns of a file may leave out.
+# Elements that the columns of a file may leave out of all arrays together, beyond ten
+# for each column.
 _MAX_HOLES = 1000
 # Rows without a number in them, which take memory once they are listed.
 _MAX_EMPTY = 1_000_000
@@ -96,8 +97,16 @@ def _gather(path: Path, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]
         else:
             index = tuple(int(i) for i in match[2].split(",") if i)
             parts.setdefault(match[1], {})[index] = column
+    holes = 0
     for name, pieces in parts.items():
         shape = _shape_of(path, name, list(pieces))
+        holes += max(math.prod(shape) - 10 * len(pieces), 0)
+        if holes > _MAX_HOLES:
+            last = ",".join(str(length - 1) for length in shape)
+            raise CommandError(
+                f"{path}: '{name}[{last}]' asks for {math.prod(shape)} columns, and "
+                f"the file has {len(pieces)} of them. Correct the index."
+            )
         length = len(next(iter(pieces.values())))
         whole = np.full((length, *shape), np.nan)
         for index, column in pieces.items():
@@ -108,20 +117,13 @@ def _gather(path: Path, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]
 
 
 def _shape_of(path: Path, name: str, indices: list[tuple[int, ...]]) -> tuple[int, ...]:
-    """The shape that indices of columns span, bounded by the number of columns."""
+    """The shape that indices of columns span."""
     if len({len(index) for index in indices}) > 1:
         raise CommandError(
             f"{path}: columns of '{name}' have different numbers of indices. Name them "
             "all as the model does."
         )
-    shape = tuple(max(axis) + 1 for axis in zip(*indices, strict=True))
-    if math.prod(shape) > 10 * len(indices) + _MAX_HOLES:
-        last = ",".join(str(length - 1) for length in shape)
-        raise CommandError(
-            f"{path}: '{name}[{last}]' asks for {math.prod(shape)} columns, and the "
-            f"file has {len(indices)} of them. Correct the index."
-        )
-    return shape
+    return tuple(max(axis) + 1 for axis in zip(*indices, strict=True))
 
 
 def _read_json(path: Path) -> dict[str, Any]:
@@ -183,17 +185,18 @@ def _read_csv(path: Path) -> dict[str, Any]:
     if not rows:
         raise ValueError("it is empty")
     (_, header), *body = rows
+    _named_once([(name.strip(), None) for name in header])
     for line, row in body:
         if len(row) != len(header):
             raise CommandError(
                 f"{path}: line {line} has {len(row)} values, the header {len(header)}. "
                 "Mend the line."
             )
-    columns: list[tuple[str, Any]] = []
+    columns: dict[str, Any] = {}
     for i, name in enumerate(header):
         cells = [(line, row[i].strip()) for line, row in body]
-        columns.append((name.strip(), _as_numbers(path, name.strip(), cells)))
-    return _named_once(columns)
+        columns[name.strip()] = _as_numbers(path, name.strip(), cells)
+    return columns
 
 
 def _as_numbers(path: Path, name: str, cells: list[tuple[int, str]]) -> np.ndarray:

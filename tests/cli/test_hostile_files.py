@@ -94,6 +94,14 @@ def test_an_index_in_a_header_is_bounded_by_the_columns(tmp_path, header):
         read_draws(path)
 
 
+def test_what_columns_leave_out_is_bounded_over_all_arrays(tmp_path):
+    """Each of them alone would be small enough."""
+    path = tmp_path / "draws.csv"
+    path.write_text(",".join(f"v{i}[999]" for i in range(9)) + "\n" + "1," * 8 + "1\n")
+    with pytest.raises(CommandError, match=r"'v1\[999\]' .* Correct the index"):
+        read_draws(path)
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [
