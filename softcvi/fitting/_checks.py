@@ -15,6 +15,8 @@ from softcvi.objectives import AbstractObjective
 from softcvi.targets import AbstractTarget, Structure
 
 _PROBES = 64
+# Steps are counted in 32 bits.
+_MOST = 2**31
 
 
 def checked_key(key: Any) -> PRNGKeyArray:
@@ -56,6 +58,8 @@ def checked_keys(keys: Any) -> Key[Array, " runs"]:
             "keys: expected an array of keys, e.g. "
             "jax.random.split(jax.random.key(0), 10)."
         )
+    if not len(keys):
+        raise ValueError("keys: there is none; give a key for each run.")
     return keys
 
 
@@ -65,6 +69,8 @@ def check_count(name: str, value: Any) -> None:
         raise TypeError(f"{name}: expected an integer; got {value!r}.")
     if value < 1:
         raise ValueError(f"{name}: must be at least 1; got {value}.")
+    if value >= _MOST:
+        raise ValueError(f"{name}: must be below 2**31.")
 
 
 def check_target(target: Any, objective: AbstractObjective) -> None:

@@ -61,6 +61,11 @@ class Posterior:
         space: AbstractSpace | None = None,
         particle_batch: int = 4_000,
     ):
+        if not isinstance(guide, AbstractGuide):
+            raise TypeError(
+                "guide: expected a guide of softcvi.guides; got "
+                f"{type(guide).__name__}."
+            )
         space = space if target is None else target.space
         if space is None:
             raise ValueError("target: give the target, or at least its space.")

@@ -208,4 +208,9 @@ def as_log_density(value: Any, name: str = "log_prob") -> Float[ArrayLike, "..."
             f"{name}: the log density must be a float; it is {dtype}. Return a float, "
             "e.g. with .astype(float)."
         )
+    if dtype.itemsize < 4:
+        raise TypeError(
+            f"{name}: the log density is {dtype}, which is too coarse: large numbers are "
+            "rounded by nats. Sum it in float32 or float64."
+        )
     return value

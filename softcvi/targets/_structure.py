@@ -130,7 +130,7 @@ def _as_leaf(name: str, leaf: Any) -> Any:
     if not isinstance(leaf, jax.ShapeDtypeStruct):
         try:
             leaf = jnp.asarray(leaf)
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             raise TypeError(
                 f"like: {name!r} is no array of numbers but {type(leaf).__name__}; "
                 "pass e.g. like={'theta': jnp.zeros(3)}."

@@ -23,6 +23,7 @@ NAN = of(lambda x: jnp.nan * jnp.sum(x))
 EMPTY = of(lambda x: jnp.where(jnp.sum(x**2) > 1e30, 0.0, -jnp.inf))
 VECTOR = of(lambda x: -(x**2))
 INTEGER = of(lambda x: jnp.sum(x > 0))
+COARSE = of(lambda x: (-jnp.sum(x**2)).astype(jnp.bfloat16))
 LINE = of(lambda t: -0.5 * jnp.sum(t["x"] ** 2), {"x": np.zeros(2, np.float32)})
 POSITIVE = softcvi.guides.SiteGuide({"x": LogNormal(jnp.zeros(2))})
 WRONG = {
@@ -59,6 +60,7 @@ WRONG = {
         ({"start": "there"}, ValueError, "start: unknown 'there'"),
         ({"target": VECTOR}, ValueError, "target: the log density must be a scalar"),
         ({"target": INTEGER}, TypeError, "log_prob: the log density must be a float"),
+        ({"target": COARSE}, TypeError, "log_prob: .*bfloat16, which is too coarse"),
         ({"target": lambda x: 0.0}, TypeError, "target: expected a softcvi target"),
         ({"guide": WRONG["unknown"]}, ValueError, r"guide: .*missing \['x'\]"),
         ({"guide": WRONG["shape"]}, ValueError, r"guide: .*shape \(3,\)"),
@@ -94,8 +96,12 @@ def test_many_fits_refuse_too():
     guide = softcvi.guides.mean_field(LINE)
     with pytest.raises(TypeError, match="keys: expected an array of keys"):
         softcvi.fit_many(jax.random.key(0), LINE, guide)
+    with pytest.raises(ValueError, match="keys: there is none"):
+        softcvi.fit_many(keys[:0], LINE, guide)
     with pytest.raises(ValueError, match="steps: must be at least 1"):
         softcvi.fit_many(keys, LINE, guide, steps=0)
+    with pytest.raises(ValueError, match="steps: must be below"):
+        softcvi.fit_many(keys, LINE, guide, steps=10**400)
     with pytest.raises(ValueError, match="start: one place does not suit"):
         softcvi.fit_many(keys, LINE, guide, start="prior", batched_target=True)
     with pytest.raises(ValueError, match="learning_rate: must be positive"):
@@ -109,6 +115,10 @@ def test_targets_and_rules_refuse():
         softcvi.DensityTarget(3.0, jnp.zeros(2))
     with pytest.raises(ValueError, match="like: a particle needs at least one array"):
         softcvi.DensityTarget(lambda x: 0.0, {})
+    with pytest.raises(TypeError, match="like: 'mu' is no array of numbers but str"):
+        softcvi.DensityTarget(lambda x: 0.0, {"mu": "one"})
+    with pytest.raises(TypeError, match=r"guide: expected a guide of softcvi\.guides"):
+        softcvi.Posterior(4, LINE)
     with pytest.raises(ValueError, match="seconds: must be positive"):
         fitting.TimeLimit(0.0)
     with pytest.raises(ValueError, match="evaluations: must be positive"):
