@@ -34,7 +34,7 @@ class CommandError(Exception):
 
 def explain(error: Exception) -> tuple[str, int]:
     """The message and the exit code for any exception."""
-    text = _short(str(error))
+    text = _short(words_of(error))
     if isinstance(error, CommandError):
         return text, error.code
     if isinstance(error, ModuleNotFoundError):
@@ -56,9 +56,22 @@ def in_file(error: BaseException, path: Path) -> str | None:
     lines = [frame.lineno for frame in frames if frame.filename == str(path)]
     if not lines:
         return None
-    first = _short(str(error)).splitlines()[:1]
+    first = _short(words_of(error)).splitlines()[:1]
     detail = f": {first[0]}" if first else ""
     return f"{path.name}:{lines[-1]}: {type(error).__name__}{detail}"
+
+
+def words_of(error: BaseException) -> str:
+    """What an exception says; nothing if a class of the user's fails at that.
+
+    Example:
+        >>> words_of(ValueError("not a number"))
+        'not a number'
+    """
+    try:
+        return str(error)
+    except Exception:
+        return ""
 
 
 def _short(text: str) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from softcvi.cli._common import names_a_flag
 from softcvi.cli._data import TABLES, read_data
-from softcvi.cli._errors import FAILURE, USAGE, CommandError, in_file
+from softcvi.cli._errors import FAILURE, USAGE, CommandError, in_file, words_of
 from softcvi.cli._model_kinds import MAKERS, Request, detect, is_model
 from softcvi.cli._reading import READING_SECONDS, ProcessEnd, limited, same_folder
 from softcvi.targets import AbstractTarget
@@ -134,12 +134,12 @@ def _import(path: Path) -> ModuleType:
     sys.path.insert(0, str(path.parent))
     try:
         spec.loader.exec_module(module)
-    except ModuleNotFoundError:
+    except (ModuleNotFoundError, KeyboardInterrupt):
         raise
     except SystemExit as stop:
         raise exited(path, stop) from stop
-    except Exception as error:
-        where = in_file(error, path) or f"{path.name}: {error}"
+    except BaseException as error:
+        where = in_file(error, path) or f"{path.name}: {words_of(error)}"
         raise CommandError(where, FAILURE) from error
     finally:
         with contextlib.suppress(ValueError):  # a model may change the list
@@ -182,7 +182,7 @@ def model_error(
     error: Exception, path: Path, name: str, data: Mapping[str, Any], source: str
 ) -> Exception:
     """The same error with the model's file and, for shapes, the data's lengths."""
-    text = str(error).strip()
+    text = words_of(error).strip()
     if isinstance(error, CommandError | OSError | ImportError) or names_a_flag(text):
         return error
     where = in_file(error, path.resolve()) or _named(error, text, f"{path.name}:{name}")

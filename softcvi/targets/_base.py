@@ -210,7 +210,7 @@ def as_log_density(value: Any, name: str = "log_prob") -> Float[ArrayLike, "..."
         )
     if dtype.itemsize < 4:
         raise TypeError(
-            f"{name}: the log density is {dtype}, which is too coarse: large numbers are "
-            "rounded by nats. Sum it in float32 or float64."
+            f"{name}: the log density is {dtype}, which is too coarse: large numbers "
+            "are rounded by nats. Sum it in float32 or float64."
         )
     return value

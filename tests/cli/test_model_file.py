@@ -179,10 +179,26 @@ def test_a_model_that_changes_the_folder_does_not_move_the_answer(
     assert not (tmp_path / "out" / ".softcvi.lock").exists()
 
 
-def test_no_exception_of_a_model_is_a_raw_one(tmp_path, capsys):
-    code = "class Odd(BaseException): pass\nraise Odd('stop')\n"
-    assert main(["fit", f"{write(tmp_path, code)}:model", "--out", "x"]) == 1
-    assert "the model ended the program (Odd('stop'))" in capsys.readouterr().err
+MUTE = "\n    def __str__(self): raise ValueError('inner')"
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("class Odd(BaseException): pass\nraise Odd('stop')\n", ":2: Odd: stop\n"),
+        ("raise GeneratorExit\n", ":1: GeneratorExit\n"),
+        (f"class Mute(Exception):{MUTE}\nraise Mute\n", ":3: Mute\n"),
+        (
+            f"class Mute(BaseException):{MUTE}\ndef log_prob(x): raise Mute\n"
+            "like = 0.0\n",
+            "the model ended the program (Mute())\n",
+        ),
+    ],
+)
+def test_no_exception_of_a_model_is_a_raw_one(tmp_path, capsys, code, message):
+    path = write(tmp_path, code)
+    assert main(["fit", f"{path}:log_prob", "--out", str(tmp_path / "x")]) == 1
+    assert message in capsys.readouterr().err
 
 
 def test_data_in_three_formats(tmp_path):
