@@ -16,7 +16,14 @@ from softcvi.fitting._compare import is_worse, quality_of
 from softcvi.fitting._devices import Devices
 from softcvi.fitting._drive import Advance, Host, Outcome, drive
 from softcvi.fitting._history import History
-from softcvi.fitting._interrupt import CallbackFailure, callback_failures, first_line
+from softcvi.fitting._interrupt import (
+    Abandoned,
+    CallbackFailure,
+    Patience,
+    callback_failures,
+    first_line,
+    wait_for,
+)
 from softcvi.fitting._loop import (
     Batch,
     LoopState,
@@ -43,6 +50,8 @@ _USABLE_SHARE = 0.5
 _FEW_DRAWS = 500
 _FEWEST_DRAWS = 16
 _BUDGET = 3e10
+# Beside the time of the fit itself, for a comparison that has to be compiled.
+_COMPILING_SECONDS = 20.0
 # A fit with fewer trained numbers (as of normals and t's) and fewer operations in all
 # log densities is compiled with little optimisation.
 _FEW_PARAMETERS = 5_000
@@ -236,9 +245,15 @@ def _result(
             # A model that is slow must not take much longer after its time is over.
             evaluations = outcome.steps * run.objective.num_evaluations
             num_draws = min(num_draws, max(evaluations // 2, _FEWEST_DRAWS))
+        # So little that only a model that has become slower takes as long as the fit.
+        patience = Patience(_has_ended, outcome.seconds_run + _COMPILING_SECONDS)
+        compare = functools.partial(_better, start, end, num_draws)
         try:
-            end, note, more = _better(start, end, num_draws)
+            is_limited = status == "stopped"
+            end, note, more = wait_for(compare, patience) if is_limited else compare()
             num_infinite += more
+        except Abandoned:
+            note = "; not compared with its start, as the model became too slow"
         except KeyboardInterrupt:
             status, note = "interrupted", "; interrupted before it was compared"
         message += note
@@ -258,6 +273,10 @@ def _result(
         uses_labels=uses_labels,
         error=outcome.error,
     )
+
+
+def _has_ended() -> str:
+    return "the fit has ended"
 
 
 def _better(

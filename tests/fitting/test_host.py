@@ -213,6 +213,36 @@ def test_little_is_evaluated_after_the_time_is_over():
     assert len(calls) <= 2 * result.steps * 8 + 100
 
 
+def test_a_model_that_hangs_after_its_time_is_not_waited_for(monkeypatch):
+    """Start and end of the fit are compared then."""
+    monkeypatch.setattr(_train, "_COMPILING_SECONDS", 0.5)
+    is_over, let_go = threading.Event(), threading.Event()
+
+    class Over(AtOnce):
+        def reason(self, progress):
+            is_over.set()
+            return "it is time"
+
+    def density(x):
+        if is_over.is_set():
+            let_go.wait(60)
+        return np.float32(-0.5 * np.sum(np.asarray(x) ** 2))
+
+    def log_prob(x):
+        kind = jax.ShapeDtypeStruct((), np.float32)
+        return jax.pure_callback(density, kind, x, vmap_method="sequential")
+
+    target = softcvi.DensityTarget(log_prob, np.zeros(2, np.float32))
+    guide = softcvi.guides.mean_field(target)
+    options = {"steps": 1000, "start": None, "progress": False, "stopping": Over()}
+    began = time.monotonic()
+    result = softcvi.fit(jax.random.key(0), target, guide, **options)
+    assert time.monotonic() - began < 40
+    let_go.set()
+    assert result.status == "stopped"
+    assert "the model became too slow" in result.message
+
+
 @pytest.mark.parametrize("kind", [SystemExit, StopIteration, MemoryError, KeyError])
 def test_whatever_a_callback_raises_is_named(kind):
     def raising(x):
