@@ -16,7 +16,7 @@ from softcvi.guides import (
 from softcvi.ladder._base import LadderState
 from softcvi.starts import Moments
 from softcvi.starts._choose import EASY_DIM, FAR_OFF_KHAT
-from softcvi.starts._importance import factor_of
+from softcvi.starts._proposal import factor_of
 from softcvi.targets import AbstractTarget
 
 _LEAST_CHAINS, _MOST_CHAINS = 4, 16

@@ -33,7 +33,7 @@ from softcvi.objectives import (
 )
 from softcvi.starts._base import Moments, StartReport
 from softcvi.starts._explore import ascend_once
-from softcvi.starts._importance import factor_of
+from softcvi.starts._proposal import factor_of
 from softcvi.targets import AbstractTarget, Structure
 from softcvi.targets._cost import affordable
 

@@ -16,7 +16,8 @@ from softcvi.starts._base import Moments
 from softcvi.starts._curvature import curvature
 from softcvi.starts._double import Density, as_density
 from softcvi.starts._evaluator import Evaluator
-from softcvi.starts._importance import LogDensity, factor_of, tempered_weights
+from softcvi.starts._importance import LogDensity, tempered_weights
+from softcvi.starts._proposal import factor_of
 from softcvi.targets import AbstractTarget, FunnelSpace
 from softcvi.targets._cost import cost_of
 from softcvi.targets._funnel import through_funnel

@@ -14,8 +14,8 @@ from softcvi.starts._base import AbstractStart, Moments, StartReport
 from softcvi.starts._choose import looks_normal
 from softcvi.starts._explore import Explore
 from softcvi.starts._funnel import without_funnel
-from softcvi.starts._importance import factor_of
 from softcvi.starts._precise import in_enough_precision
+from softcvi.starts._proposal import factor_of
 from softcvi.targets import AbstractTarget
 from softcvi.targets._cost import on_one_core
 

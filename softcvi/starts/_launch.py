@@ -17,8 +17,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from softcvi._compile import rarely_run
 from softcvi.starts._double import double_precision
-from softcvi.starts._importance import LogDensity, factor_of
+from softcvi.starts._importance import LogDensity
 from softcvi.starts._modes import Ends
+from softcvi.starts._proposal import factor_of
 from softcvi.targets import AbstractTarget, Structure
 
 # Distances from a known place, in its own standard deviations.

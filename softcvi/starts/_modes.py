@@ -13,7 +13,8 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from softcvi.starts._importance import Fitted, LogDensity, factor_of
+from softcvi.starts._importance import Fitted, LogDensity
+from softcvi.starts._proposal import factor_of
 from softcvi.starts._ridges import line
 
 _LINE_POINTS = 17

@@ -14,7 +14,7 @@ from softcvi.diagnostics._precision import rounding_at
 from softcvi.starts._base import StartReport
 from softcvi.starts._double import Density, as_density, double_precision
 from softcvi.starts._evaluator import Evaluator
-from softcvi.starts._importance import factor_of
+from softcvi.starts._proposal import factor_of
 from softcvi.targets import AbstractTarget
 from softcvi.targets._base import AbstractWrapper
 from softcvi.targets._numpy_random import numpy_generator

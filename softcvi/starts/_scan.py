@@ -16,15 +16,9 @@ import scipy.special
 from jaxtyping import Float
 
 from softcvi.diagnostics import BroadMoments
-from softcvi.starts._importance import (
-    Fitted,
-    LogDensity,
-    TMixture,
-    factor_of,
-    log_sum,
-    weighted_moments,
-)
+from softcvi.starts._importance import Fitted, LogDensity, weighted_moments
 from softcvi.starts._modes import Ends
+from softcvi.starts._proposal import TMixture, factor_of, log_sum
 
 # Points on each line, between these distances in the place's standard deviations.
 _POINTS = 24

@@ -19,7 +19,7 @@ from softcvi.starts._climb import (
 from softcvi.starts._double import Density
 from softcvi.starts._evaluator import Evaluator
 from softcvi.starts._heights import Roundings, WithoutErrors
-from softcvi.starts._importance import Fitted, adapt, share_on_normal, worth_keeping
+from softcvi.starts._importance import Fitted, adapt, worth_keeping
 from softcvi.starts._launch import (
     candidates,
     far_starts,
@@ -38,6 +38,7 @@ from softcvi.starts._modes import (
     thinned,
 )
 from softcvi.starts._program_parts import inner_starts
+from softcvi.starts._proposal import share_on_normal
 from softcvi.starts._ridges import ridge_cost
 from softcvi.starts._scan import (
     Scan,

@@ -3,8 +3,9 @@
 import numpy as np
 from jaxtyping import Float
 
-from softcvi.starts._importance import LogDensity, factor_of
+from softcvi.starts._importance import LogDensity
 from softcvi.starts._modes import Ends
+from softcvi.starts._proposal import factor_of
 
 _DRAWS = 16
 # A normal is far too wide if more than this share of its draws is outside the support.

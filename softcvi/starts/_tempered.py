@@ -21,15 +21,9 @@ from softcvi.diagnostics._clusters import clusters
 from softcvi.starts._base import AbstractStart, SearchEvidence, StartReport
 from softcvi.starts._double import as_density
 from softcvi.starts._evaluator import Evaluator
-from softcvi.starts._importance import (
-    Fitted,
-    LogDensity,
-    TMixture,
-    adapt,
-    factor_of,
-    worth_keeping,
-)
+from softcvi.starts._importance import Fitted, LogDensity, adapt, worth_keeping
 from softcvi.starts._launch import own_starts
+from softcvi.starts._proposal import TMixture, factor_of
 from softcvi.starts._scan import scan_draws
 from softcvi.targets import AbstractTarget
 from softcvi.targets._numpy_random import numpy_generator

@@ -8,8 +8,9 @@ import pytest
 import softcvi
 from softcvi.diagnostics import THRESHOLDS, psis
 from softcvi.starts import Explore, Moments, StartReport, suggest
-from softcvi.starts._importance import Fitted, TMixture, _log_mean, worth_keeping
+from softcvi.starts._importance import Fitted, _log_mean, worth_keeping
 from softcvi.starts._modes import mass_like_missed
+from softcvi.starts._proposal import TMixture
 
 KEY = jax.random.key(0)
 
