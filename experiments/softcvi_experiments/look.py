@@ -90,8 +90,8 @@ def table(records: list[Record]) -> str:
         ratios.append(times[0] / times[1])
         low, high = min(sizes), max(sizes)
         size = str(low) if low == high else f"{low} to {high}"
-        times = [f"{seconds:.1f}" for seconds in times]
-        rows.append([family, size, *times, f"{ratios[-1]:.2f}", *good])
+        shown = [f"{seconds:.1f}" for seconds in times]
+        rows.append([family, size, *shown, f"{ratios[-1]:.2f}", *good])
     rows.append(["median", "", "", "", f"{np.median(ratios):.2f}", "", ""])
     return markdown_table(header, rows)
 

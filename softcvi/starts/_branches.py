@@ -10,16 +10,19 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.extend import core
 from jaxtyping import Array, Float, PyTree, Scalar
 
-from softcvi.starts._conditions import MOVES, Condition, condition_of
+from softcvi.starts._conditions import MOVES, Condition, condition_of, outside
 from softcvi.starts._double import num_stacked
 from softcvi.targets import AbstractTarget
 
 _CALLS = ("jit", "pjit", "closed_call", "core_call", "remat", "checkpoint")
 # Operations that act alike on numbers and on their logs.
 _ALIKE = (*MOVES, "abs", "convert_element_type")
+# Operations that leave numbers what they are.
+_SAME = (*MOVES, "convert_element_type")
 # What is chosen of a scalar instead of a branch: all of it, or a mean.
 WHOLE, MEAN = -1, -2
 # Loops that are unrolled: steps, and operations in all.
@@ -48,6 +51,8 @@ class Value:
         self.site: int | None = None
         # How far it is from being true and false, where it is a comparison.
         self.condition: Condition | None = None
+        # Whether it is known to be minus infinity, the log of no density.
+        self.is_no_density = _is_minus_infinity(array)
 
     @property
     def is_scalar(self) -> bool:
@@ -83,6 +88,8 @@ class Evaluation:
         self.counts: list[int] = []
         # How far each condition is from being met.
         self.conditions: list[Array] = []
+        # How far what all particles with a density have in common is from being met.
+        self.needs: list[Array] = []
 
     def of(self, target: AbstractTarget, particle: PyTree) -> Scalar:
         """The log density.
@@ -104,8 +111,11 @@ class Evaluation:
         values: dict[Any, Value] = {}
 
         def read(atom):
-            is_literal = isinstance(atom, core.Literal)
-            return Value(jnp.asarray(atom.val)) if is_literal else values[atom]
+            if not isinstance(atom, core.Literal):
+                return values[atom]
+            literal = Value(jnp.asarray(atom.val))
+            literal.is_no_density = _is_minus_infinity(atom.val)
+            return literal
 
         constants = [Value(const) for const in consts]
         values.update(zip(jaxpr.constvars, constants, strict=True))
@@ -127,8 +137,12 @@ class Evaluation:
         outputs = _bound(equation, [value.array for value in inputs])
         varies = any(value.varies for value in inputs)
         made = [Value(output, varies) for output in outputs]
+        if name in _SAME:
+            made[0].is_no_density = inputs[0].is_no_density
         if not varies or len(made) != 1:
             return made
+        need = outside(equation, inputs[0].array)
+        self.needs += [] if need is None else [need]
         branches = _branches(equation, inputs) if made[0].is_scalar else None
         if branches is not None:
             if name in _SOFT or _adds_two(equation):
@@ -144,7 +158,11 @@ class Evaluation:
     def _follow_condition(self, equation: Any, inputs: list[Value], out: Value) -> None:
         name, conditions = equation.primitive.name, [v.condition for v in inputs]
         if name == "select_n" and conditions[0] is not None:
-            self.conditions += [conditions[0].true, conditions[0].false]
+            false, true = conditions[0].false, conditions[0].true
+            self.conditions += [true, false]
+            # The cases are those for false and for true.
+            for case, need in zip(inputs[1:], (true, false), strict=False):
+                self.needs += [jnp.sum(need)] if case.is_no_density else []
         elif name in ("or", "reduce_or"):
             self.conditions += [c.true for c in conditions if c is not None]
         out.condition = condition_of(
@@ -292,6 +310,13 @@ def _can_be_unrolled(equation: Any) -> bool:
 def _output_for(equation: Any, inputs: list[Value], array: Array) -> Array:
     """Output of an equation for another first input."""
     return _bound(equation, [array, *(value.array for value in inputs[1:])])[0]
+
+
+def _is_minus_infinity(array: Any) -> bool:
+    """Whether an array is known to be one minus infinity before the program runs."""
+    if isinstance(array, jax.core.Tracer) or np.size(array) != 1:
+        return False
+    return bool(np.all(np.isneginf(np.asarray(array, float))))
 
 
 def _bound(equation: Any, inputs: list[Any]) -> list[Any]:

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Scalar
 
 # Comparisons that are true where the first less the second is small, and large.
 _BELOW, _ABOVE = ("lt", "le"), ("gt", "ge")
@@ -26,6 +27,20 @@ MOVES = (
     "transpose",
 )
 _FALSE = 1e9
+# Where functions are numbers: above the first, below the second.
+_DOMAINS = {
+    "acos": (-1.0, 1.0),
+    "asin": (-1.0, 1.0),
+    "atanh": (-1.0, 1.0),
+    "erf_inv": (-1.0, 1.0),
+    "log": (0.0, jnp.inf),
+    "log1p": (-1.0, jnp.inf),
+    "rsqrt": (0.0, jnp.inf),
+    "sqrt": (0.0, jnp.inf),
+}
+# Comparisons are to be met by this share of how far they are from being met: of numbers
+# in order, those that are equal are not in order yet.
+_MARGIN = 0.7
 
 
 class Condition(eqx.Module):
@@ -73,7 +88,7 @@ def condition_of(
             return None
         excess = arrays[0] - arrays[1]
         excess = excess if name in _BELOW else -excess
-        return Condition(jnp.maximum(excess, 0) ** 2, jnp.maximum(-excess, 0) ** 2)
+        return Condition(_squared(excess), _squared(-excess))
     if known[0] is not None and name in MOVES:
         return Condition(bind(known[0].true), bind(known[0].false))
     if all(condition is None for condition in known):
@@ -91,6 +106,30 @@ def condition_of(
     if name in ("reduce_and", "reduce_or"):
         axes = equation.params["axes"]
         first = first if name == "reduce_and" else first.negated()
-        whole = Condition(first.true.sum(axes), first.false.min(axes))
+        some_false = first.false.min(axes, initial=_FALSE)
+        whole = Condition(first.true.sum(axes), some_false)
         return whole if name == "reduce_and" else whole.negated()
     return None
+
+
+def outside(equation: Any, x: Array | np.ndarray) -> Scalar | None:
+    """Square of how far numbers are from where a function of them is defined.
+
+    Args:
+        equation: An equation of a program.
+        x: Its first input.
+
+    Returns:
+        None for functions that are defined everywhere.
+    """
+    if equation.primitive.name not in _DOMAINS:
+        return None
+    low, high = _DOMAINS[equation.primitive.name]
+    # The function is finite inside of its borders only.
+    found = jnp.sum(_squared(low - x))
+    return found if high == jnp.inf else found + jnp.sum(_squared(x - high))
+
+
+def _squared(excess: Float[Array, "..."]) -> Float[Array, "..."]:
+    beyond = _MARGIN * jax.lax.stop_gradient(jnp.abs(excess))
+    return jnp.maximum(excess + beyond, 0) ** 2

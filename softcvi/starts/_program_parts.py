@@ -34,7 +34,7 @@ _FLAT = 1e-5
 # this multiple of the number that is tried.
 _FEW_FOR_ALL = 32
 # Newton steps to a condition, and the least curvature, as a share of the largest.
-_STEPS = 40
+_STEPS = 60
 _FLOOR = 1e-6
 # The support is searched for if fewer far points than this share have a density.
 _MOSTLY_OUTSIDE = 0.5
@@ -144,7 +144,9 @@ def _needs(target: AbstractTarget, particle: PyTree) -> Float[Array, " c"]:
     evaluation = Evaluation(None)
     evaluation.of(target, particle)
     found = [jnp.ravel(need) for need in evaluation.conditions]
-    return jnp.concatenate(found) if found else jnp.zeros(0)
+    # All that the support asks for at once comes first.
+    together = [jnp.sum(jnp.stack(evaluation.needs))[None]] if evaluation.needs else []
+    return jnp.concatenate([*together, *found, jnp.zeros(0)])
 
 
 def inner_starts(
@@ -172,6 +174,9 @@ def inner_points(
 ) -> Float[np.ndarray, "m d"]:
     """For each condition a point in the support that fulfils it, if one is found.
 
+    The first condition is all that the support asks for at once: what is compared
+    before the density becomes zero, and that logs and roots are numbers.
+
     Each condition is met by Newton steps, which end at its border. The way goes on
     beyond it until the density is zero again; its middle is taken.
 
@@ -183,7 +188,7 @@ def inner_points(
     target = density.target
     with density.own_context():
         count = eqx.filter_eval_shape(lambda p: _needs(target, p), target.like).size
-    found = []
+    found: list[np.ndarray] = []
     for which in range(min(count, _MOST_CONDITIONS)):
         condition = _ConditionTarget(target, jnp.asarray(which, jnp.int32))
         distance = eqx.tree_at(lambda d: d.target, density, condition)
@@ -194,7 +199,10 @@ def inner_points(
         best = int(np.argmax(is_inside.sum(axis=0)))
         inside = np.flatnonzero(is_inside[:, best])
         if len(inside):
-            found.append(0.5 * (ways[inside[0], best] + ways[inside[-1], best]))
+            point = 0.5 * (ways[inside[0], best] + ways[inside[-1], best])
+            # Where there is one condition, it is all of them together.
+            if not any(np.array_equal(point, known) for known in found):
+                found.append(point)
     return np.array(found).reshape(len(found), starts.shape[1])
 
 

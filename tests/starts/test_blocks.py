@@ -49,6 +49,46 @@ def test_a_point_inside_of_every_block_is_found(log_prob):
     assert np.all(np.any(np.all(z < 1, axis=2), axis=0))
 
 
+_SHIFT = np.array([40.0, -7.0, 0.01, 300.0, -2.0, 5.0])
+
+
+def _each(inside, height):
+    return jnp.sum(jnp.where(inside, height, -jnp.inf))
+
+
+def _ball(x):
+    z = (x - _SHIFT) / 0.1
+    return jnp.log1p(-jnp.sum(z**2))
+
+
+SUPPORTS = {
+    "order": lambda x: jnp.where(jnp.all(x[1:] > x[:-1]), -jnp.sum(x**2), -jnp.inf),
+    "each": lambda x: _each((x > _SHIFT) & (x < _SHIFT + 0.1), -x),
+    "between": lambda x: _each((x[:3] < x[3:]) & (x[3:] < _SHIFT[3]), -x[:3]),
+    "undefined": _ball,
+    "root": lambda x: jnp.sum(jnp.sqrt(x - 1e3)) - jnp.sum(x),
+}
+
+
+@pytest.mark.parametrize("log_prob", SUPPORTS.values(), ids=SUPPORTS)
+def test_a_point_is_found_that_fulfils_all_conditions_at_once(log_prob):
+    density = as_density(DensityTarget(log_prob, jnp.zeros(6)))
+    starts = np.random.default_rng(0).normal(size=(4, 6))
+    assert not any(np.isfinite(log_prob(jnp.asarray(x))) for x in starts)
+    with density.context():
+        found = inner_points(density, Evaluator(density, 500), starts)
+    assert len(found)
+    assert all(np.isfinite(log_prob(jnp.asarray(x))) for x in found)
+
+
+def test_conditions_of_nothing_are_met():
+    """A single number is in order."""
+    target = DensityTarget(SUPPORTS["order"], jnp.zeros(1))
+    report = Explore().find(jax.random.key(0), target)
+    assert len(report.modes) == 1
+    np.testing.assert_allclose(report.modes[0].deviations, np.sqrt(0.5), rtol=0.05)
+
+
 def test_a_support_that_is_everywhere_is_not_looked_for():
     density = density_of(lambda x: jnp.where(x[0] > 1e9, -jnp.inf, -jnp.sum(x**2)))
     points = np.ones((16, 2))
