@@ -40,6 +40,7 @@ PAGES = {
         "verdict-third",
         "verdict-fourth",
         "verdict-fifth",
+        "verdict-seventh",
         "verdict-sixth",
         "verdict-roundings",
         "modes",
@@ -137,6 +138,7 @@ def tables() -> dict[str, str]:
         "verdict-fifth": _verdict("verdict-fifth"),
         "modes": _first_table(_RESULTS / "modes" / "modes.md"),
         "verdict-sixth": _verdict("verdict-sixth"),
+        "verdict-seventh": _verdict("verdict-seventh"),
         "verdict-sums": _verdict_apart(
             "verdict-second", _SUMS, ("logs of sums", "all others")
         ),

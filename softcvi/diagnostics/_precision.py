@@ -21,6 +21,9 @@ _POINTS = 9
 # it is not, on the shorter one.
 LENGTHS = (2e-2, 2e-3)
 _PARABOLA = 2
+# Kinds of numbers, coarsest first, and how many values show that there are no others.
+_COARSE = (jnp.bfloat16, np.float16, np.float32)
+_SOME = 5
 
 
 def density_rounding(
@@ -77,8 +80,7 @@ def rounding_at(
     dtype = jnp.result_type(*target.structure.dtypes)
     ends = (as_array(draws[index], dtype) for index in pick)
     values, moved = map(np.asarray, log_densities_on_lines(target, *ends))
-    with np.errstate(invalid="ignore"):  # of infinity; left out below
-        spacing = np.asarray(np.spacing(np.abs(values)), np.float64)
+    spacing = _spacing(values)
     values, moved = values.astype(np.float64), moved.astype(np.float64)
     known = np.all(np.isfinite(values), axis=-1)
     if not np.any(known):
@@ -101,6 +103,24 @@ def rounding_at(
     known = np.all(np.isfinite(moved), axis=0)
     steps = np.abs(moved[1][known] - moved[0][known]) / np.sqrt(12.0)
     return max(min(roughness), floor, float(np.median(steps)) if known.any() else 0.0)
+
+
+def _spacing(values: np.ndarray) -> np.ndarray:
+    """Distances to the next number that a log density could have been.
+
+    A model may compute in fewer digits than it returns. On short lines it is constant
+    then, which says nothing; but all its values are numbers of the coarser kind.
+    """
+    finite = values[np.isfinite(values)]
+    for dtype in map(np.dtype, _COARSE):
+        if dtype.itemsize >= values.dtype.itemsize or np.unique(finite).size < _SOME:
+            continue
+        with np.errstate(over="ignore"):
+            if np.array_equal(finite.astype(dtype).astype(values.dtype), finite):
+                eps = float(jnp.finfo(dtype).eps)
+                return eps * np.abs(values.astype(np.float64))
+    with np.errstate(invalid="ignore"):  # of infinity, which counts nowhere
+        return np.asarray(np.spacing(np.abs(values)), np.float64)
 
 
 @functools.partial(rarely_run, effort=0)

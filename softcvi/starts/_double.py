@@ -28,6 +28,9 @@ from softcvi.targets import AbstractTarget
 from softcvi.targets._cost import inner_programs
 
 _WIDER = {
+    # A model may round to these in between.
+    np.dtype(jnp.bfloat16): np.dtype(np.float64),
+    np.dtype(np.float16): np.dtype(np.float64),
     np.dtype(np.float32): np.dtype(np.float64),
     np.dtype(np.complex64): np.dtype(np.complex128),
 }

@@ -83,3 +83,23 @@ def test_a_target_that_single_precision_holds_is_left_alone():
     report = start.find(jax.random.key(0), target)
     assert report.target is target
     assert rounding_at(jax.random.key(0), target, np.eye(2)) < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("dtype", "spacing"), [(jnp.bfloat16, 2.0), (jnp.float16, 0.25)]
+)
+def test_a_model_that_computes_in_fewer_digits_than_it_returns_is_seen(dtype, spacing):
+    """Its values are constant on short lines, which looks like no rounding at all."""
+
+    def coarse(x):
+        return (300.0 - 0.5 * jnp.sum(x**2)).astype(dtype).astype(jnp.float32)
+
+    like = jnp.zeros(3, jnp.float32)
+    draws = np.random.default_rng(0).normal(size=(100, 3))
+    found = rounding_at(
+        jax.random.key(0), softcvi.DensityTarget(coarse, like), 3 * draws
+    )
+    assert found == pytest.approx(spacing / np.sqrt(12), rel=0.3)
+    # Two heights are two heights.
+    steps = softcvi.DensityTarget(lambda x: jnp.where(x[0] > 0, 300.0, 0.0), like)
+    assert rounding_at(jax.random.key(0), steps, draws) < 1e-4
