@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "softcvi"
 EXPERIMENTS = ROOT / "experiments" / "softcvi_experiments"
 
+# What every layer may import.
+_BELOW_ALL = (["_compile"], ["_atomic"], ["_once"], ["_private_folder"])
 # A layer may import itself and what stands before it.
 LAYERS = (
     "targets",
@@ -79,7 +81,7 @@ def module_of(path: Path) -> str:
 
 
 def is_below_all(module: str) -> bool:
-    return module.split(".")[1:2] in (["_compile"], ["_atomic"], ["_private_folder"])
+    return module.split(".")[1:2] in _BELOW_ALL
 
 
 def layer_of(module: str) -> str | None:

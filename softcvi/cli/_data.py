@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from softcvi._once import named_once
 from softcvi.cli._errors import CommandError
 
 ENDINGS = (".json", ".csv", ".npz")
@@ -127,20 +128,10 @@ def _shape_of(path: Path, name: str, indices: list[tuple[int, ...]]) -> tuple[in
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    values = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_named_once)
+    values = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=named_once)
     if not isinstance(values, dict):
         raise CommandError(f'{path}: no object. Write one such as {{"y": [1, 2, 3]}}.')
     return {name: _as_value(path, name, value) for name, value in values.items()}
-
-
-def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Of two values of one name, the first would be lost in silence."""
-    values: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in values:
-            raise ValueError(f"{name!r:.50} is there twice")
-        values[name] = value
-    return values
 
 
 def _as_value(path: Path, name: str, value: Any) -> Any:
@@ -185,7 +176,7 @@ def _read_csv(path: Path) -> dict[str, Any]:
     if not rows:
         raise ValueError("it is empty")
     (_, header), *body = rows
-    _named_once([(name.strip(), None) for name in header])
+    named_once([(name.strip(), None) for name in header])
     for line, row in body:
         if len(row) != len(header):
             raise CommandError(
@@ -243,7 +234,7 @@ def _check_sizes(path: Path) -> None:
     limit = min(max(_SMALL_BYTES, _MAX_GROWTH * path.stat().st_size), _MAX_BYTES)
     total = 0
     with zipfile.ZipFile(path) as archive:
-        _named_once([(member.filename, None) for member in archive.infolist()])
+        named_once([(member.filename, None) for member in archive.infolist()])
         for member in archive.infolist():
             total += member.file_size
             with archive.open(member) as handle:

@@ -10,6 +10,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from softcvi._once import named_once
 from softcvi.adapters.stan._r_dump import parse_r_dump
 from softcvi.adapters.stan._stanc import Input
 from softcvi.targets._source import most_unpacked
@@ -166,7 +167,12 @@ def read_data(data: Mapping[str, Any] | str | os.PathLike | None) -> dict[str, A
     is_dump = stem.suffix.lower() in (".r", ".rdump", ".dump")
     try:
         text = _text(path)
-        values = parse_r_dump(text) if is_dump else json.loads(text)
+        # R itself takes the last of two values of one name.
+        values = (
+            parse_r_dump(text)
+            if is_dump
+            else json.loads(text, object_pairs_hook=named_once)
+        )
     # Damaged files fail in many ways: BadZipFile, zlib.error, RecursionError...
     except Exception as error:
         what, remedy = _WORDS[is_dump]

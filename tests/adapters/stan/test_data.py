@@ -30,6 +30,9 @@ def test_files_of_every_kind_hold_the_same(tmp_path):
     (tmp_path / "wrong.json").write_text("N <- 2")
     with pytest.raises(ValueError, match=r"is not JSON.*\.R"):
         read_data(tmp_path / "wrong.json")
+    (tmp_path / "twice.json").write_text('{"y": [1.0], "N": 1, "y": [2.0]}')
+    with pytest.raises(ValueError, match=r"twice.json.*'y' is there twice"):
+        read_data(tmp_path / "twice.json")
 
 
 def test_r_dumps():
