@@ -32,13 +32,26 @@ def guide_of(target):
     return softcvi.guides.mean_field(target)
 
 
+@pytest.fixture
+def _ctrl_c():
+    # A shell starts jobs in the background with Ctrl-C ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_ctrl_c")
 def test_ctrl_c_during_the_start_is_no_failure_of_the_model():
     def interrupted(x):
         signal.raise_signal(signal.SIGINT)
         return -0.5 * float(np.sum(np.asarray(x) ** 2))
 
-    with pytest.raises(KeyboardInterrupt):
-        fit(from_callable(interrupted, jnp.zeros(2)))
+    try:
+        result = fit(from_callable(interrupted, jnp.zeros(2)))
+    except KeyboardInterrupt:
+        return
+    # It may come between the model's calls, when there is an answer to give back.
+    assert result.status == "interrupted", result.message
 
 
 @pytest.mark.parametrize("has_guide", [False, True])
