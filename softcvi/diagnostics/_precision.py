@@ -111,9 +111,9 @@ def _spacing(values: np.ndarray) -> np.ndarray:
     A model may compute in fewer digits than it returns. On short lines it is constant
     then, which says nothing; but all its values are numbers of the coarser kind.
     """
-    finite = values[np.isfinite(values)]
+    finite = np.unique(values[np.isfinite(values)])
     for dtype in map(np.dtype, _COARSE):
-        if dtype.itemsize >= values.dtype.itemsize or np.unique(finite).size < _SOME:
+        if dtype.itemsize >= values.dtype.itemsize or finite.size < _SOME:
             continue
         with np.errstate(over="ignore"):
             if np.array_equal(finite.astype(dtype).astype(values.dtype), finite):

@@ -151,8 +151,8 @@ class _Answer:
         A wide mode with a twentieth of the mass has most of the variance: by chance it
         would get half as many chains as it should, or twice as many, and keep them.
         """
-        sd = np.sqrt(self.shares @ (self.vectors - self.mean) ** 2)
-        away = (self.vectors - self.mean) / np.where(sd > 0, sd, 1.0)
+        # All limits are the same number of standard deviations.
+        away = (self.vectors - self.mean) / np.where(self.limit > 0, self.limit, 1.0)
         order = np.argsort(np.sum(away**2, axis=1))
         upto = np.cumsum(self.shares[order])
         at = np.searchsorted(upto, upto[-1] * (np.arange(n) + rng.uniform()) / n)

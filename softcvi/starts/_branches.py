@@ -19,10 +19,10 @@ from softcvi.starts._double import num_stacked
 from softcvi.targets import AbstractTarget
 
 _CALLS = ("jit", "pjit", "closed_call", "core_call", "remat", "checkpoint")
-# Operations that act alike on numbers and on their logs.
-_ALIKE = (*MOVES, "abs", "convert_element_type")
 # Operations that leave numbers what they are.
 _SAME = (*MOVES, "convert_element_type")
+# Operations that act alike on numbers and on their logs.
+_ALIKE = (*_SAME, "abs")
 # What is chosen of a scalar instead of a branch: all of it, or a mean.
 WHOLE, MEAN = -1, -2
 # Loops that are unrolled: steps, and operations in all.
