@@ -37,9 +37,10 @@ class Value:
     Args:
         array: The array.
         varies: Whether it depends on the parameters.
+        is_no_density: Whether it is known to be minus infinity, the log of no density.
     """
 
-    def __init__(self, array: Any, varies: bool = False):
+    def __init__(self, array: Any, varies: bool = False, is_no_density: bool = False):
         self.array = array
         self.varies = varies
         # Its logs, where it is an exponential.
@@ -51,8 +52,7 @@ class Value:
         self.site: int | None = None
         # How far it is from being true and false, where it is a comparison.
         self.condition: Condition | None = None
-        # Whether it is known to be minus infinity, the log of no density.
-        self.is_no_density = _is_minus_infinity(array)
+        self.is_no_density = is_no_density
 
     @property
     def is_scalar(self) -> bool:
@@ -113,11 +113,13 @@ class Evaluation:
         def read(atom):
             if not isinstance(atom, core.Literal):
                 return values[atom]
-            literal = Value(jnp.asarray(atom.val))
-            literal.is_no_density = _is_minus_infinity(atom.val)
-            return literal
+            # A literal is known before it becomes an array of a program.
+            is_no_density = _is_minus_infinity(atom.val)
+            return Value(jnp.asarray(atom.val), is_no_density=is_no_density)
 
-        constants = [Value(const) for const in consts]
+        constants = [
+            Value(const, is_no_density=_is_minus_infinity(const)) for const in consts
+        ]
         values.update(zip(jaxpr.constvars, constants, strict=True))
         values.update(zip(jaxpr.invars, inputs, strict=True))
         for equation in jaxpr.eqns:
