@@ -238,6 +238,7 @@ class Evidence(eqx.Module):
         change: How far the log density differs from itself when it is traced again, in
             nats.
         model_warnings: Warnings of the model's own library, such as a missing plate.
+        model_answers: Whether the model came back in time when it was asked.
 
     Example:
         >>> from softcvi.diagnostics import Evidence, judge
@@ -269,6 +270,7 @@ class Evidence(eqx.Module):
     cut: float | None = None
     change: float = 0.0
     model_warnings: tuple[str, ...] = ()
+    model_answers: bool = True
 
 
 def _largest_correction(sample: ImportanceSample) -> float:

@@ -36,6 +36,7 @@ class Kind(enum.Enum):
 
     FAILED = "failed"
     INTERRUPTED = "interrupted"
+    NO_ANSWER = "no answer of the model"
     INFINITE_DENSITY = "infinite density"
     INFINITE_NEARBY = "infinite density nearby"
     NOT_A_NUMBER = "not a number"
@@ -135,6 +136,8 @@ def _of_the_run(evidence: Evidence) -> list[Finding]:
         found.append(Finding(Kind.FAILED, Severity.BAD))
     if evidence.status == "interrupted":
         found.append(Finding(Kind.INTERRUPTED, Severity.CAUTION))
+    if not evidence.model_answers:
+        found.append(Finding(Kind.NO_ANSWER, Severity.BAD))
     if evidence.num_steps:
         share = evidence.num_skipped_steps / evidence.num_steps
         severity = _graded(share, t.caution_skipped, t.bad_skipped)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import jax
 
 from softcvi._compile import enable_x64
+from softcvi.fitting._abandoned import end_at_exit
 
 if TYPE_CHECKING:
     from softcvi.fitting._result import FitResult
@@ -125,10 +126,15 @@ def wait_for(
         finally:
             is_done.set()
 
-    threading.Thread(target=do, daemon=True, name="softcvi-fit").start()
-    meanwhile()
-    while not is_done.wait(_POLL_SECONDS):
-        patience.check()
+    thread = threading.Thread(target=do, daemon=True, name="softcvi-fit")
+    thread.start()
+    try:
+        meanwhile()
+        while not is_done.wait(_POLL_SECONDS):
+            patience.check()
+    except BaseException:
+        end_at_exit(thread)
+        raise
     answer, error = answers[0]
     if error is not None:
         raise error

@@ -29,8 +29,9 @@ from softcvi.diagnostics._short_chains import vectors_of
 from softcvi.fitting._by_parts import PartsAnswer
 from softcvi.fitting._compare import missed_mass, quality_of, with_redrawn
 from softcvi.fitting._history import History
-from softcvi.fitting._interrupt import CallbackFailure, callback_failures
-from softcvi.posterior import ImportanceSample, Posterior, psis
+from softcvi.fitting._interrupt import Abandoned, CallbackFailure, callback_failures
+from softcvi.fitting._unanswered import in_time, without_density
+from softcvi.posterior import ImportanceSample, Posterior
 from softcvi.starts import StartReport
 from softcvi.targets._cost import affordable
 
@@ -89,6 +90,8 @@ class FitResult:
             by itself; None where it was fitted as a whole.
         num_infinite_densities: Log densities that were plus infinity, in the fit and at
             the draws that compare its end with its start.
+        model_answers: Whether the model came back from its last call; nothing is asked
+            of one that did not.
 
     Example:
         >>> import jax, jax.numpy as jnp, softcvi
@@ -116,6 +119,7 @@ class FitResult:
     chains: ChainDraws | None = None
     parts: PartsAnswer | None = None
     num_infinite_densities: int = 0
+    model_answers: bool = True
 
     def with_facts(self, **facts: Any) -> "FitResult":
         """The same answer, verdict included, with other times or words."""
@@ -138,17 +142,27 @@ class FitResult:
     @functools.cached_property
     def importance(self) -> ImportanceSample:
         """Fresh weighted draws behind the verdict and the summary."""
-        key = host_key(_CHECK_SEED)
-        try:
-            with callback_failures():
-                sample = fresh_importance(key, self.posterior)
-        except CallbackFailure:
-            # The draws are the guide's, and not one of them has a usable weight.
-            return _without_density(key, self.posterior)
+        sample = self._weighed
+        if sample is None:
+            key = host_key(_CHECK_SEED)
+            return without_density(key, self.posterior, CHECK_DRAWS)
         if self.parts is None or self.parts.log_evidence is None:
             return sample
         # Weights of whole particles give a worse one.
         return dataclasses.replace(sample, log_evidence=self.parts.log_evidence)
+
+    @functools.cached_property
+    def _weighed(self) -> ImportanceSample | None:
+        """Draws and their weights; None if the model raises or does not return."""
+        key = host_key(_CHECK_SEED)
+        try:
+            with callback_failures():
+                return in_time(lambda: fresh_importance(key, self.posterior), self)
+        except CallbackFailure:
+            return None
+        except Abandoned:
+            self.model_answers = False
+            return None
 
     @functools.cached_property
     def verdict(self) -> Verdict:
@@ -162,12 +176,36 @@ class FitResult:
             found = self.parts.evidence
             met = found.num_infinite + self.num_infinite_densities
             return dataclasses.replace(found, num_infinite=met)
-        if self.has_weights:
+        sample = None
+        if self.has_weights and self.model_answers:
             prepare_examination(self.posterior)
-        sample = self.importance if self.has_weights else None
+            # Here, and not on another thread that may keep what is cached to itself.
+            sample = self.importance
+        try:
+            return in_time(lambda: self._examined(sample), self)
+        except Abandoned:
+            size = self.posterior.guide.structure.size
+            return self._of_the_run(Evidence(dimension=size, model_answers=False))
+
+    def _examined(self, sample: ImportanceSample | None) -> Evidence:
+        """Evidence of fresh draws, and of the run."""
         key, bad = host_key(_CHECK_SEED), self.num_bad_densities
         found = examine(key, self.posterior, sample, bad)
-        evidence = dataclasses.replace(
+        evidence = self._of_the_run(found)
+        target = self.posterior.target
+        if sample is None or target is None:
+            return evidence
+        weights = self.weighted_draws[1]
+        weights = None if weights is None else np.exp(weights)
+        vectors = vectors_of(sample)
+        broad = self.compared_with_broad(vectors, weights)
+        evidence = dataclasses.replace(evidence, broad=broad)
+        return with_redrawn(evidence, target, vectors, weights)
+
+    def _of_the_run(self, found: Evidence) -> Evidence:
+        """Evidence with how the fit went, and how far its start has searched."""
+        bad = self.num_bad_densities
+        return dataclasses.replace(
             found,
             status=self.status,
             num_steps=self.steps,
@@ -180,15 +218,6 @@ class FitResult:
             drift=settled_drift(self.history.elbo),
             search=self._search(),
         )
-        target = self.posterior.target
-        if sample is None or target is None:
-            return evidence
-        weights = self.weighted_draws[1]
-        weights = None if weights is None else np.exp(weights)
-        vectors = vectors_of(sample)
-        broad = self.compared_with_broad(vectors, weights)
-        evidence = dataclasses.replace(evidence, broad=broad)
-        return with_redrawn(evidence, target, vectors, weights)
 
     def compared_with_broad(
         self, vectors: Float[np.ndarray, "n d"], weights: np.ndarray | None = None
@@ -341,20 +370,9 @@ class FitResult:
         return words
 
     def _evidence_words(self) -> str:
-        if not self.has_weights:
+        if not self.has_weights or not self.model_answers:
             return ""
         return f", log evidence {self.importance.log_evidence:.3f}"
-
-
-def _without_density(key: PRNGKeyArray, posterior: Posterior) -> ImportanceSample:
-    """Draws of the guide where the model cannot be evaluated."""
-    guide, keys = posterior.guide, jax.random.split(key, CHECK_DRAWS)
-    particles = jax.vmap(guide.sample)(keys)
-    log_q = np.asarray(jax.vmap(guide.log_prob)(particles), np.float64)
-    log_p = np.full(CHECK_DRAWS, -np.inf)
-    log_weights, khat = psis(log_p - log_q)
-    draws = posterior.sample(key, CHECK_DRAWS)
-    return ImportanceSample(draws, log_p, log_q, log_weights, khat, -np.inf, particles)
 
 
 def as_table(rows: list[dict[str, float | str]], max_rows: int = 20) -> list[str]:

@@ -272,6 +272,7 @@ def _result(
         seconds_run=outcome.seconds_run,
         uses_labels=uses_labels,
         error=outcome.error,
+        model_answers=not outcome.abandoned,
     )
 
 

@@ -1,0 +1,45 @@
+"""Calls of a model that nobody waits for any more, until the interpreter ends.
+
+A thread that comes back to Python while the interpreter ends aborts it. XLA calls a
+model back on threads of its own, which Python can neither join nor make daemons.
+"""
+
+import atexit
+import ctypes
+import logging
+import sys
+import threading
+import time
+
+# How long the interpreter waits at its end.
+_SECONDS = 2.0
+_POLL_SECONDS = 0.05
+
+
+def end_at_exit(thread: threading.Thread) -> None:
+    """See to it that a thread's call is over before the interpreter ends.
+
+    A call that is not in Python then, such as a long sleep, is not waited for.
+
+    Args:
+        thread: A daemon that waits for a compiled program, and this for a model.
+
+    Example:
+        >>> end_at_exit(threading.current_thread())
+    """
+    atexit.register(_end, thread)
+
+
+def _end(thread: threading.Thread) -> None:
+    until = time.monotonic() + _SECONDS
+    # What ends a callback is no failure that its library should tell of.
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    while thread.is_alive() and time.monotonic() < until:
+        known = {other.ident for other in threading.enumerate() if other is not thread}
+        for ident in set(sys._current_frames()) - known:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(ident), ctypes.py_object(SystemExit)
+            )
+        thread.join(_POLL_SECONDS)
+    logging.disable(before)
