@@ -1,8 +1,8 @@
 r"""What the wide search for modes costs where there is one mode.
 
-``softcvi.fit`` at defaults, and the same with a single Laplace start, on families of
-the verdict's study that have one mode, each in a cold process of one thread without a
-compilation cache::
+``softcvi.fit`` at defaults, the same with a search that begins near the origin only,
+and with a single Laplace start, on families of the verdict's study that have one mode,
+each in a cold process of one thread without a compilation cache::
 
     python -m softcvi_experiments.look --out results/look --jobs 1
 
@@ -11,7 +11,7 @@ Times are CPU seconds of the call, compilation included.
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import jax
@@ -24,7 +24,11 @@ from softcvi_experiments.study import AbstractStudy, answered, choices, command
 from softcvi_experiments.tables import markdown_table
 from softcvi_experiments.verdict import get_family
 
-STARTS = {"search": "auto", "Laplace": softcvi.starts.Laplace()}
+STARTS = {
+    "search": "auto",
+    "near": softcvi.starts.Explore(scales=(1.0,)),
+    "Laplace": softcvi.starts.Laplace(),
+}
 FAMILIES = (
     "linear-raw-units",
     "linear-collinear-1e4",
@@ -75,9 +79,11 @@ def measure(family: str, seed: int, start: str) -> Record:
 
 
 def table(records: list[Record]) -> str:
-    """Median times of both ways, and their ratio, family by family."""
+    """Median times of all ways, and their ratios, family by family."""
+    others = list(STARTS)[1:]
     header = ["family", "parameters", *(f"{name}, CPU s" for name in STARTS)]
-    header += ["ratio", *(f"{name}, right and trusted" for name in STARTS)]
+    header += [f"search / {name}" for name in others]
+    header += [f"{name}, right and trusted" for name in STARTS]
     rows, ratios = [], []
     for family in dict.fromkeys(r["family"] for r in records):
         times, good = [], []
@@ -87,18 +93,23 @@ def table(records: list[Record]) -> str:
             times.append(float(np.median([r["seconds_cpu"] for r in same] or [np.nan])))
             fine = sum(r["right"] and r["trusted"] for r in same)
             good.append(f"{fine} of {len(same)}")
-        ratios.append(times[0] / times[1])
+        ratios.append([times[0] / other for other in times[1:]])
         low, high = min(sizes), max(sizes)
         size = str(low) if low == high else f"{low} to {high}"
         shown = [f"{seconds:.1f}" for seconds in times]
-        rows.append([family, size, *shown, f"{ratios[-1]:.2f}", *good])
-    rows.append(["median", "", "", "", f"{np.median(ratios):.2f}", "", ""])
+        rows.append([family, size, *shown, *_shown(ratios[-1]), *good])
+    medians = _shown(np.median(ratios, axis=0))
+    rows.append(["median", "", *[""] * len(STARTS), *medians, *[""] * len(STARTS)])
     return markdown_table(header, rows)
+
+
+def _shown(ratios: Iterable[float]) -> list[str]:
+    return [f"{ratio:.2f}" for ratio in ratios]
 
 
 @dataclasses.dataclass(frozen=True)
 class Study(AbstractStudy):
-    """Both ways on each family.
+    """All ways on each family.
 
     Attributes:
         families: Names of families.
@@ -106,7 +117,7 @@ class Study(AbstractStudy):
 
     Example:
         >>> len(Study(("binomial",), (0, 1)).tasks())
-        4
+        6
     """
 
     name = "look"
@@ -118,7 +129,7 @@ class Study(AbstractStudy):
     seeds: Sequence[int] = (0, 1, 2)
 
     def tasks(self) -> list[Task]:
-        """Each posterior in both ways, one after the other."""
+        """Each posterior in all ways, one after the other."""
         return [
             {"family": family, "seed": seed, "start": start}
             for family in self.families
