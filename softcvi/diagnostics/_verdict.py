@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import equinox as eqx
 
-from softcvi.diagnostics._evidence import Evidence
+from softcvi.diagnostics._evidence import Evidence, SearchEvidence
 from softcvi.diagnostics._find import Finding, Kind, Severity, find, has_even_weights
 
 _LEVELS = {
@@ -83,7 +83,7 @@ class Verdict(eqx.Module):
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """The findings in words; what was checked, where there are none."""
+        """The findings in words, or what was checked; and how far modes were sought."""
         return _reasons(self.findings, self.evidence)
 
     @property
@@ -232,7 +232,7 @@ _REASONS: dict[Kind, Callable[[dict[str, float]], str]] = {
 
 
 def _reasons(findings: tuple[Finding, ...], evidence: Evidence) -> tuple[str, ...]:
-    """Findings as sentences; what was checked, where nothing speaks against it."""
+    """Findings as sentences, or what was checked; and how far modes were sought."""
     words: list[str] = []
     if all(finding.severity is Severity.NOTE for finding in findings):
         words.append(_what_was_checked(evidence))
@@ -244,6 +244,8 @@ def _reasons(findings: tuple[Finding, ...], evidence: Evidence) -> tuple[str, ..
             words.append(f"the posterior is improper: it has no finite mass in {names}")
         else:
             words.append(_REASONS[finding.kind](finding.numbers))
+    if evidence.search is not None and evidence.search.num_starts:
+        words.append(_how_far_was_looked(evidence.search))
     return tuple(words)
 
 
@@ -256,13 +258,23 @@ def _what_was_checked(evidence: Evidence) -> str:
         return words
     if weights is None:
         return "nothing speaks against it"
-    words = (
+    return (
         f"k-hat {weights.khat:.2f}, {weights.ess_share:.0%} of the draws carry weight"
     )
-    apart = None if evidence.search is None else evidence.search.narrowest_apart
-    if apart is None:
+
+
+def _how_far_was_looked(search: SearchEvidence) -> str:
+    places = "1 place" if search.num_places == 1 else f"{search.num_places} places"
+    words = f"{search.num_starts} starts"
+    if search.scales:
+        words += f" at scales up to {max(search.scales):g}"
+    words += f" led to {places}"
+    if search.missing_mass is not None:
+        words += f", about {search.missing_mass:.1%} of the mass is elsewhere"
+    if search.narrowest_apart is None:
         return words
-    return f"{words}, separate modes down to {apart:.1g} of the widest would be noticed"
+    apart = f"{search.narrowest_apart:.1g}"
+    return f"{words}, others down to {apart} of the widest would be noticed"
 
 
 def _advice(findings: tuple[Finding, ...], evidence: Evidence) -> tuple[str, ...]:

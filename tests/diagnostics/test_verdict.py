@@ -108,7 +108,18 @@ def test_facts_of_the_run_count(facts, kind, level):
     verdict = judge(evidence)
     assert kinds(verdict) == [kind]
     assert verdict.level == level
-    assert len(verdict.reasons) == len(verdict.advice) == 1
+    assert len(verdict.advice) == 1
+    assert len(verdict.reasons) == 1 + ("search" in facts)
+
+
+def test_reasons_say_how_far_modes_were_sought():
+    search = SearchEvidence(64, 2, 0, (1.0, 30.0), None, 0.001, narrowest_apart=0.2)
+    for weights, trusted in ((GOOD, True), (WeightEvidence(4000, 3.0, 5.0), False)):
+        verdict = judge(Evidence(weights=weights, search=search))
+        assert verdict.trusted == trusted
+        said = verdict.reasons[-1]
+        for number in ("64 starts", "up to 30", "2 places", "0.1%", "down to 0.2"):
+            assert number in said
 
 
 def test_good_weights_alone_are_trusted_and_no_evidence_is_not():
