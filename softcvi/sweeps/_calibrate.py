@@ -21,7 +21,7 @@ from softcvi.posterior import _storage
 from softcvi.sweeps._calibration import Calibration
 from softcvi.sweeps._executors import AbstractExecutor
 from softcvi.sweeps._sweep import raise_if_interrupted
-from softcvi.targets import AbstractTarget, DensityTarget
+from softcvi.targets import AbstractTarget
 
 _FULL_RANK_DIM = 100
 # Data sets that a worker takes at a time.
@@ -30,10 +30,10 @@ _BATCH = 16
 
 def calibrate(
     key: PRNGKeyArray,
-    simulate: Callable[[PRNGKeyArray], tuple[PyTree, PyTree]],
-    target: DensityTarget,
+    target: AbstractTarget,
     guide: AbstractGuide | None = None,
     *,
+    simulate: Callable[[PRNGKeyArray], tuple[PyTree, PyTree]] | None = None,
     num_datasets: int = 200,
     num_draws: int = 200,
     objective: AbstractObjective | None = None,
@@ -49,11 +49,13 @@ def calibrate(
 
     Args:
         key: Random key.
-        simulate: JAX function of a key that draws parameters from the prior, in the
-            model's coordinates, and data given them: ``(parameters, observed)``.
-        target: The posterior of one data set, whose ``observed`` is replaced.
+        target: The posterior of one data set: of a NumPyro model, or a
+            ``DensityTarget`` with ``observed``. Its data are replaced.
         guide: The guide to test; a full-rank normal by default, factorised above 100
             parameters.
+        simulate: JAX function of a key that draws parameters from the prior, in the
+            model's coordinates, and data given them: ``(parameters, observed)``. A
+            NumPyro model is one by itself.
         num_datasets: How many data sets; errors fall with their root.
         num_draws: Draws of each posterior.
         objective: ``SoftCVI()`` by default.
@@ -74,23 +76,24 @@ def calibrate(
         ...     jnp.zeros(()), observed=jnp.zeros(5),
         ... )
         >>> check = softcvi.calibrate(
-        ...     jax.random.key(0), simulate, target, num_datasets=20, steps=200,
-        ...     progress=False,
+        ...     jax.random.key(0), target, simulate=simulate, num_datasets=20,
+        ...     steps=200, progress=False,
         ... )
         >>> check.calibrated
         True
     """
-    if target.observed is None:
-        raise ValueError(
-            "target: its observed is None; pass DensityTarget(log_prob, like, "
-            "observed=data) so that the data can be replaced."
+    if not isinstance(target, AbstractTarget):
+        raise TypeError(
+            f"target: expected a target; got {type(target).__name__}. Call "
+            "calibrate(key, target, simulate=function)."
         )
     for name, count in {"num_datasets": num_datasets, "num_draws": num_draws}.items():
         if count < 2:
             raise ValueError(f"{name}: at least 2; got {count}.")
     data_key, fit_key, draw_key = jax.random.split(key, 3)
-    truths, observed = jax.vmap(simulate)(jax.random.split(data_key, num_datasets))
-    _check_like(observed, target.observed)
+    made = jax.vmap(target.simulate if simulate is None else simulate)
+    truths, observed = made(jax.random.split(data_key, num_datasets))
+    target.with_observed(taken(observed, 0))  # refused here, if at all
     if guide is None:
         make = full_rank if target.structure.size <= _FULL_RANK_DIM else mean_field
         guide = make(target)
@@ -165,7 +168,7 @@ def _in_batches(
 
 
 def _ranks(
-    target: DensityTarget,
+    target: AbstractTarget,
     portable: _Portable,
     objective: AbstractObjective | None,
     steps: int,
@@ -179,7 +182,7 @@ def _ranks(
     )
     results = fit_many(
         jnp.stack([one.key for one in datasets]),
-        _stacked(target, observed, len(datasets)),
+        eqx.filter_vmap(target.with_observed)(observed),
         portable.guide,
         objective=objective,
         steps=steps,
@@ -200,23 +203,3 @@ def _ranks(
                 ranks[label] = int(below[index])
         found.append(ranks)
     return found
-
-
-def _stacked(target: AbstractTarget, observed: Any, n: int) -> AbstractTarget:
-    """One target per data set, as the arrays of one."""
-    arrays, static = eqx.partition(target, eqx.is_array)
-    repeated = jax.tree_util.tree_map(
-        lambda leaf: jnp.broadcast_to(leaf, (n, *leaf.shape)), arrays
-    )
-    whole = eqx.combine(repeated, static)
-    return eqx.tree_at(lambda t: t.observed, whole, observed)
-
-
-def _check_like(observed: Any, example: Any) -> None:
-    made = jax.tree_util.tree_map(lambda leaf: np.shape(leaf)[1:], observed)
-    expected = jax.tree_util.tree_map(np.shape, example)
-    if made != expected:
-        raise ValueError(
-            f"simulate: its data have shapes {made}, where target.observed has "
-            f"{expected}."
-        )

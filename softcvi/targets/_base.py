@@ -163,6 +163,24 @@ class AbstractTarget(eqx.Module):
         """
         return None
 
+    def simulate(self, key: PRNGKeyArray) -> tuple[PyTree, PyTree]:
+        """Parameters from the prior, in model coordinates, and data given them."""
+        raise NotImplementedError(
+            "target: it cannot simulate data; give simulate=, a function of a key that "
+            "returns parameters and data."
+        )
+
+    def with_observed(self, observed: PyTree) -> "AbstractTarget":
+        """The posterior given other data of the same shapes.
+
+        Args:
+            observed: The data, as ``simulate`` returns them.
+        """
+        raise NotImplementedError(
+            "target: its data cannot be replaced; use softcvi.DensityTarget(log_prob, "
+            "like, observed=data) or softcvi.adapters.from_numpyro."
+        )
+
     def draw_data(self, key: PRNGKeyArray) -> Any:
         """The data of one step: None unless the target works by mini-batches."""
         return None
@@ -188,6 +206,19 @@ class AbstractWrapper(AbstractTarget):
     @property
     def has_gradient(self) -> bool:
         return self.target.has_gradient
+
+
+def check_observed(observed: PyTree, example: PyTree) -> None:
+    """Refuse data of other shapes than those of a target."""
+    shapes = [
+        jax.tree_util.tree_map(lambda leaf: np.shape(leaf), data)
+        for data in (observed, example)
+    ]
+    if shapes[0] != shapes[1]:
+        raise ValueError(
+            f"simulate: its data have shapes {shapes[0]}, where those of target have "
+            f"{shapes[1]}."
+        )
 
 
 def as_log_density(value: Any, name: str = "log_prob") -> Float[ArrayLike, "..."]:

@@ -9,7 +9,7 @@ import jax
 from jaxtyping import Array, PRNGKeyArray, PyTree, Scalar
 
 from softcvi._compile import traced_once
-from softcvi.targets._base import AbstractTarget, as_log_density
+from softcvi.targets._base import AbstractTarget, as_log_density, check_observed
 from softcvi.targets._derivatives import num_derivatives, twice_if_asked
 from softcvi.targets._funnel import FunnelSpace, through_funnel
 from softcvi.targets._read_now import as_read_now
@@ -91,6 +91,15 @@ class DensityTarget(AbstractTarget):
 
     def log_density(self, particle: PyTree, data: Any = None) -> Scalar:
         return _log_density(self, particle)
+
+    def with_observed(self, observed: PyTree) -> "DensityTarget":
+        if self.observed is None:
+            raise ValueError(
+                "target: its observed is None; pass DensityTarget(log_prob, like, "
+                "observed=data) so that the data can be replaced."
+            )
+        check_observed(observed, self.observed)
+        return eqx.tree_at(lambda t: t.observed, self, observed)
 
     def initial_particle(self, key: PRNGKeyArray) -> PyTree:
         if self.initial is None:

@@ -5,10 +5,13 @@ import pickle
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro
+import numpyro.distributions as dist
 import pytest
 
 import softcvi
 from softcvi import guides
+from softcvi.adapters import from_numpyro
 from softcvi.sweeps import Calibration, Outcome, SerialExecutor
 
 
@@ -32,7 +35,12 @@ def target():
 
 def test_a_right_guide_is_calibrated(target):
     check = softcvi.calibrate(
-        jax.random.key(0), simulate, target, num_datasets=60, steps=500, progress=False
+        jax.random.key(0),
+        target,
+        simulate=simulate,
+        num_datasets=60,
+        steps=500,
+        progress=False,
     )
     assert check.calibrated
     assert set(check.ranks) == {"theta[0]", "theta[1]"}
@@ -51,9 +59,9 @@ class Elsewhere(SerialExecutor):
 
 def test_batches_in_other_processes_give_the_same_ranks(target):
     settings = {"num_datasets": 20, "num_draws": 50, "steps": 100, "progress": False}
-    key = jax.random.key(0)
-    here = softcvi.calibrate(key, simulate, target, **settings)
-    there = softcvi.calibrate(key, simulate, target, **settings, executor=Elsewhere())
+    settings["simulate"], key = simulate, jax.random.key(0)
+    here = softcvi.calibrate(key, target, **settings)
+    there = softcvi.calibrate(key, target, **settings, executor=Elsewhere())
     for name, ranks in here.ranks.items():
         # Sixteen and four fits at once, rounded otherwise than twenty.
         np.testing.assert_allclose(there.ranks[name], ranks, atol=2)
@@ -66,7 +74,11 @@ def test_a_batch_that_fails_is_told(target):
 
     with pytest.raises(RuntimeError, match="its worker died 3 times"):
         softcvi.calibrate(
-            jax.random.key(0), simulate, target, executor=Broken(), progress=False
+            jax.random.key(0),
+            target,
+            simulate=simulate,
+            executor=Broken(),
+            progress=False,
         )
 
 
@@ -85,8 +97,8 @@ def test_posteriors_that_are_too_narrow_are_noticed():
     )
     check = softcvi.calibrate(
         jax.random.key(0),
-        of_the_sum,
         target,
+        simulate=of_the_sum,
         num_datasets=40,
         steps=500,
         progress=False,
@@ -118,8 +130,50 @@ def test_data_of_another_shape_are_refused(target):
         parameters, y = simulate(key)
         return parameters, jnp.concatenate([y, y])
 
+    key, quiet = jax.random.key(0), {"progress": False}
     with pytest.raises(ValueError, match="simulate: its data have shapes"):
-        softcvi.calibrate(jax.random.key(0), longer, target, progress=False)
+        softcvi.calibrate(key, target, simulate=longer, **quiet)
     bare = softcvi.DensityTarget(lambda x: -0.5 * jnp.sum(x**2), np.zeros(2))
     with pytest.raises(ValueError, match="target: its observed is None"):
-        softcvi.calibrate(jax.random.key(0), simulate, bare, guides.mean_field(bare))
+        softcvi.calibrate(key, bare, guides.mean_field(bare), simulate=simulate)
+    with pytest.raises(NotImplementedError, match="give simulate="):
+        softcvi.calibrate(key, target, **quiet)
+    with pytest.raises(TypeError, match="target"):
+        softcvi.calibrate(key, simulate, target, **quiet)
+
+
+def numpyro_model(x, y=None):
+    slope = numpyro.sample("slope", dist.Normal(0, 1))
+    sd = numpyro.sample("sd", dist.LogNormal(0, 0.3))
+    with numpyro.plate("rows", x.shape[0]):
+        numpyro.sample("y", dist.Normal(slope * x, sd), obs=y)
+
+
+@pytest.fixture(scope="module")
+def numpyro_target():
+    x = jnp.linspace(-1, 1, 8)
+    return from_numpyro(numpyro_model, x, y=2 * x)
+
+
+def test_a_numpyro_model_simulates_its_own_data(numpyro_target):
+    settings = {"num_datasets": 60, "steps": 500, "progress": False}
+    check = softcvi.calibrate(jax.random.key(0), numpyro_target, **settings)
+    assert check.calibrated
+    assert set(check.ranks) == {"slope", "sd"}
+
+    def too_spread(key):
+        parameters, observed = numpyro_target.simulate(key)
+        return parameters, {"y": 3 * observed["y"]}
+
+    settings["simulate"] = too_spread
+    check = softcvi.calibrate(jax.random.key(0), numpyro_target, **settings)
+    assert {row.name: row.finding for row in check.rows}["sd"] == "biased"
+
+
+def test_numpyro_models_go_to_other_processes(numpyro_target):
+    settings = {"num_datasets": 4, "num_draws": 50, "steps": 100, "progress": False}
+    key = jax.random.key(0)
+    here = softcvi.calibrate(key, numpyro_target, **settings)
+    there = softcvi.calibrate(key, numpyro_target, **settings, executor=Elsewhere())
+    for name, ranks in here.ranks.items():
+        np.testing.assert_allclose(there.ranks[name], ranks, atol=2)

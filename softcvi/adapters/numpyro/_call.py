@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, PRNGKeyArray
 
 from softcvi.adapters._extras import require
 
@@ -51,16 +51,20 @@ class ModelCall(eqx.Module):
         model: The NumPyro model.
         args: Positional arguments.
         kwargs: Keyword arguments.
+
+    Attributes:
+        given: Data of observed sites, by name, that replace those of the arguments.
     """
 
     model: Callable = eqx.field(static=True)
     arrays: list
     frozen: Frozen = eqx.field(static=True)
+    given: dict[str, Array]
 
     def __init__(self, model: Callable, args: tuple, kwargs: dict[str, Any]):
         leaves, treedef = jax.tree_util.tree_flatten((args, kwargs))
         traced = [_is_numeric(leaf) for leaf in leaves]
-        self.model = model
+        self.model, self.given = model, {}
         pairs = list(zip(leaves, traced, strict=True))
         # In the precision of the fit, whatever NumPy has: a start that works in double
         # precision widens the whole program, and takes doubles for what they are.
@@ -126,7 +130,11 @@ class ModelCall(eqx.Module):
             *handlers: Functions from a model to a model.
             key: Seed of whatever is not substituted.
         """
-        model = require("numpyro", "numpyro").handlers.seed(self.model, key)
+        numpyro = require("numpyro", "numpyro")
+        model = self.model
+        if self.given:
+            model = numpyro.handlers.condition(model, data=self.given)
+        model = numpyro.handlers.seed(model, key)
         for handler in handlers:
             model = handler(model)
         return model
@@ -226,13 +234,14 @@ def draw_improper(site: dict) -> Any:
     """For ``substitute``: a value for a site whose prior cannot be drawn from."""
     if site["type"] != "sample" or site["is_observed"] or site["value"] is not None:
         return None
-    if not _is_improper(site["fn"]):
+    if not is_improper(site["fn"]):
         return None
     numpyro = require("numpyro", "numpyro")
     return numpyro.infer.init_to_uniform(site)
 
 
-def _is_improper(fn: Any) -> bool:
+def is_improper(fn: Any) -> bool:
+    """Whether a distribution cannot be drawn from."""
     numpyro = require("numpyro", "numpyro")
     while fn is not None:
         if isinstance(fn, numpyro.distributions.ImproperUniform):

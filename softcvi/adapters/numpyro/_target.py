@@ -14,7 +14,7 @@ from softcvi._compile import traced_once
 from softcvi.adapters._extras import require
 from softcvi.adapters._recentre import space_by_data, standardised_sites
 from softcvi.adapters._row_blocks import AbstractRowsTarget, RowBlocks
-from softcvi.adapters.numpyro._call import ModelCall, substitute
+from softcvi.adapters.numpyro._call import ModelCall, is_improper, substitute
 from softcvi.adapters.numpyro._decentre import standard_log_prob
 from softcvi.adapters.numpyro._enumerate import (
     key_of,
@@ -37,6 +37,7 @@ from softcvi.adapters.numpyro._space import (
     with_log_dets,
 )
 from softcvi.targets import AbstractSpace, FunnelSpace, SpaceOfModel, Structure
+from softcvi.targets._base import check_observed
 from softcvi.targets._derivatives import twice_if_asked
 from softcvi.targets._funnel import through_funnel
 
@@ -214,6 +215,33 @@ class NumPyroTarget(AbstractRowsTarget):
             for name, site in trace.items()
             if site["type"] in shown and name not in self.constants
         }
+
+    def simulate(self, key: PRNGKeyArray) -> tuple[dict[str, Array], dict[str, Array]]:
+        improper = [
+            name
+            for name, site in latent_sites(self.call).items()
+            if is_improper(site["fn"])
+        ]
+        if improper or self.has_factor:
+            reason = f"the prior of {improper} is improper" if improper else "a factor"
+            raise ValueError(
+                f"target: no data can be simulated from its model ({reason}); give "
+                "simulate=, a function of a key that returns parameters and data."
+            )
+        drawn = self.prior(key)
+        return self._latents_of(drawn), {name: drawn[name] for name in self.observed}
+
+    def with_observed(self, observed: dict[str, Array]) -> "NumPyroTarget":
+        if self.subsampled:
+            raise ValueError(
+                f"target: the plates {sorted(self.subsampled)} take some rows at a "
+                "time, and data can be replaced as a whole only; leave subsample_size "
+                "out."
+            )
+        check_observed(observed, self.observed_data())
+        call = eqx.tree_at(lambda c: c.given, self.call, observed)
+        # Blocks of rows are taken from the arguments.
+        return dataclasses.replace(self, call=call, rows=None)
 
     def log_likelihood(self, x: dict) -> dict[str, Array]:
         if self.summed:
