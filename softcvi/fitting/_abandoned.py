@@ -19,13 +19,14 @@ _POLL_SECONDS = 0.05
 def end_at_exit(thread: threading.Thread) -> None:
     """See to it that a thread's call is over before the interpreter ends.
 
-    A call that is not in Python then, such as a long sleep, is not waited for.
+    A call that does not come back to Python, such as a long sleep, is waited for a
+    moment only: it cannot do harm.
 
     Args:
         thread: A daemon that waits for a compiled program, and this for a model.
 
     Example:
-        >>> end_at_exit(threading.current_thread())
+        >>> end_at_exit(threading.Thread())
     """
     atexit.register(_end, thread)
 
