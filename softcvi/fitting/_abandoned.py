@@ -5,11 +5,11 @@ model back on threads of its own, which Python can neither join nor make daemons
 """
 
 import atexit
-import ctypes
 import logging
-import sys
 import threading
 import time
+
+from softcvi.fitting._stuck import raise_in, threads_of_xla
 
 # How long the interpreter waits at its end.
 _SECONDS = 2.0
@@ -37,10 +37,8 @@ def _end(thread: threading.Thread) -> None:
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     while thread.is_alive() and time.monotonic() < until:
-        known = {other.ident for other in threading.enumerate() if other is not thread}
-        for ident in set(sys._current_frames()) - known:
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                ctypes.c_ulong(ident), ctypes.py_object(SystemExit)
-            )
+        for ident in {*threads_of_xla(), thread.ident}:
+            if ident is not None:
+                raise_in(ident, SystemExit)
         thread.join(_POLL_SECONDS)
     logging.disable(before)

@@ -211,7 +211,10 @@ def untrained(
 
 
 def failed_start(
-    target: AbstractTarget, guide: AbstractGuide, failure: CallbackFailure
+    target: AbstractTarget,
+    guide: AbstractGuide,
+    failure: CallbackFailure,
+    model_answers: bool = True,
 ) -> FitResult:
     """The result of a fit whose model failed before the first step.
 
@@ -219,6 +222,8 @@ def failed_start(
         target: The target.
         guide: The guide as it was before.
         failure: What the model raised.
+        model_answers: Whether it came back by itself.
     """
     message = f"the model failed during the start: {first_line(failure)}"
-    return untrained(Posterior(guide, target), "failed", message, error=failure)
+    facts: dict[str, Any] = {"error": failure, "model_answers": model_answers}
+    return untrained(Posterior(guide, target), "failed", message, **facts)

@@ -45,6 +45,7 @@ from softcvi.fitting._optimizer import as_optimizer
 from softcvi.fitting._progress import AbstractReporter, as_reporter
 from softcvi.fitting._result import FitResult
 from softcvi.fitting._stopping import AbstractStoppingRule, Never
+from softcvi.fitting._stuck import CallsLimited
 from softcvi.fitting._train import Plan, raise_if_failed, train
 from softcvi.guides import AbstractGuide
 from softcvi.objectives import AbstractObjective, SoftCVI
@@ -143,8 +144,9 @@ def fit(
 
     began = time.perf_counter()
     start = as_start(start, target, paths=starts if guide is None else 1)
+    calls = CallsLimited(stopping.most_seconds)
     try:
-        with callback_failures():
+        with callback_failures(), calls:
             if guide is None:
                 beginning = suggested(start_key, choice_key, target, start, objective)
             else:
@@ -159,7 +161,7 @@ def fit(
         if guide is None:
             [choice, *_] = suggest(choice_key, NoStart().find(start_key, target))
             guide = choice.make()
-        result = failed_start(target, guide, failure)
+        result = failed_start(target, guide, failure, not calls.has_ended_one)
         raise_if_failed([result], throw)
         return result
     seconds_start = time.perf_counter() - began
@@ -187,7 +189,8 @@ def fit(
 
     answer = None if is_clear(beginning.report) else by_parts()
     if answer is None:
-        answer = _first_trusted(run_key, beginning, plan)
+        with CallsLimited(stopping.most_seconds):
+            answer = _first_trusted(run_key, beginning, plan)
         if guide is None and was_searched_untrained(answer):
             again_key = host_fold_in(key, _AGAIN)
             answer = _with_trained_model(again_key, answer, start, objective, plan)

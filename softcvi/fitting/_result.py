@@ -182,8 +182,9 @@ class FitResult:
             # Here, and not on another thread that may keep what is cached to itself.
             sample = self.importance
         try:
-            return in_time(lambda: self._examined(sample), self)
-        except Abandoned:
+            with callback_failures():
+                return in_time(lambda: self._examined(sample), self)
+        except (Abandoned, CallbackFailure):
             size = self.posterior.guide.structure.size
             return self._of_the_run(Evidence(dimension=size, model_answers=False))
 

@@ -65,6 +65,11 @@ class AbstractStoppingRule(eqx.Module):
         """Steps to plan for, where the rule knows ahead how many there can be."""
         return steps
 
+    @property
+    def most_seconds(self) -> float | None:
+        """Seconds that the steps may take in all; None if that is not limited."""
+        return None
+
 
 class Never(AbstractStoppingRule):
     """Run all steps.
@@ -124,7 +129,9 @@ class Plateau(AbstractStoppingRule):
 class TimeLimit(AbstractStoppingRule):
     """Stop after a wall time, compilation not counted.
 
-    Steps that take much longer than those before (a model that hangs) are given up.
+    Steps that take much longer than those before (a model that hangs) are given up. So
+    is one call of a model outside of JAX that takes longer than the limit and ten
+    seconds, at any time of a fit.
 
     Args:
         seconds: The limit.
@@ -146,6 +153,10 @@ class TimeLimit(AbstractStoppingRule):
         if progress.seconds < self.seconds:
             return None
         return f"the time limit of {self.seconds:g} s is reached"
+
+    @property
+    def most_seconds(self) -> float:
+        return self.seconds
 
 
 class EvaluationLimit(AbstractStoppingRule):

@@ -14,6 +14,7 @@ from softcvi.fitting._checkpoint import CheckpointError, as_checkpoint
 from softcvi.fitting._checks import check_count, check_target, checked_key
 from softcvi.fitting._fit import was_searched_untrained
 from softcvi.fitting._interrupt import CallbackFailure, callback_failures
+from softcvi.fitting._stuck import CallsLimited
 from softcvi.ladder._base import INTERRUPTED, AbstractRung, Attempt, LadderState
 from softcvi.ladder._chains import Chains, ShortChains
 from softcvi.ladder._flow import Flow
@@ -72,7 +73,8 @@ def fit_until(
         key: Random key.
         target: The posterior.
         khat: k-hat that an accepted guide must stay below; it must be trusted besides.
-        budget: Seconds after which no further rung is begun.
+        budget: Seconds after which no further rung is begun. One call of a model
+            outside of JAX that takes longer (and ten seconds) is ended.
         steps: Optimisation steps of the first rung; later ones take as many or more.
         rungs: What to try, in order; see ``softcvi.ladder.AbstractRung``.
         progress: Show progress on a terminal; or a reporter.
@@ -105,12 +107,13 @@ def fit_until(
         raise ValueError("rungs: give at least one, e.g. softcvi.ladder.DEFAULT_RUNGS.")
     began = time.perf_counter()
     start_key, choice_key, rung_key = host_split(key, 3)
+    calls = CallsLimited(budget)
     try:
-        with callback_failures():
+        with callback_failures(), calls:
             report = InBestSpace(Explore()).find(start_key, target)
     except CallbackFailure as failure:
         [choice, *_] = suggest(choice_key, NoStart().find(start_key, target))
-        result = failed_start(target, choice.make(), failure)
+        result = failed_start(target, choice.make(), failure, not calls.has_ended_one)
         raise FitError(result.message, result) from failure
     state = LadderState(
         key=rung_key,
@@ -124,7 +127,8 @@ def fit_until(
         checkpoint=as_checkpoint(checkpoint),
     )
     answer = LadderResult(state.attempts, report, time.perf_counter() - began)
-    _try_all(rungs, state)
+    with CallsLimited(budget):
+        _try_all(rungs, state)
     if all(attempt.answer is None for attempt in state.attempts):
         raise _nothing_reached(state.attempts)
     return answer

@@ -15,7 +15,7 @@ import pytest
 import softcvi
 from softcvi import fitting
 from softcvi.diagnostics import Kind
-from softcvi.fitting import _unanswered
+from softcvi.fitting import _stuck, _unanswered
 
 
 class Model:
@@ -116,6 +116,59 @@ def test_a_second_ctrl_c_ends_at_once(model):
     model.hangs_from, model.presses = 41, [0.2, 0.5]
     with pytest.raises(KeyboardInterrupt):
         model.fit()
+
+
+@pytest.fixture
+def busy(monkeypatch):
+    """A model that never comes back, but goes on in Python: during the start."""
+    monkeypatch.setattr(_stuck, "_LEAST_SECONDS", 0.5)
+    calls = []
+
+    def density(x):
+        calls.append(1)
+        while len(calls) > 3:
+            time.sleep(0.01)
+        return np.asarray(-0.5 * np.sum(np.asarray(x) ** 2, -1), np.float32)
+
+    def log_prob(x):
+        shape = jax.ShapeDtypeStruct((), jnp.float32)
+        return jax.pure_callback(density, shape, x, vmap_method="broadcast_all")
+
+    return softcvi.DensityTarget(log_prob, np.zeros(2, np.float32))
+
+
+def test_a_call_that_is_stuck_in_the_start_ends_at_the_time_limit(busy):
+    limit = fitting.TimeLimit(0.5)
+    result = softcvi.fit(
+        jax.random.key(0), busy, stopping=limit, progress=False, throw=False
+    )
+    assert result.status == "failed"
+    assert "longer than the whole fit may take" in result.message
+    assert Kind.NO_ANSWER in [f.kind for f in result.verdict.findings]
+
+
+def test_a_call_that_is_stuck_ends_at_the_budget_of_fit_until(busy):
+    with pytest.raises(softcvi.FitError, match="longer than the whole fit may take"):
+        softcvi.fit_until(jax.random.key(0), busy, budget=0.5, progress=False)
+
+
+def test_calls_of_other_lengths_are_left_alone(monkeypatch):
+    monkeypatch.setattr(_stuck, "_LEAST_SECONDS", 0.0)
+
+    def slow(x):
+        for _ in range(10):
+            time.sleep(0.02)
+        return np.asarray(x)
+
+    def call(x):
+        shape = jax.ShapeDtypeStruct((), jnp.float32)
+        return jax.pure_callback(slow, shape, x, vmap_method="sequential")
+
+    # Each takes 0.2 s, and both together longer than the limit.
+    with _stuck.CallsLimited(0.3) as calls:
+        both = jax.jit(lambda x: call(x) + call(x + 1))(1.0)
+        assert float(both) == 3.0
+    assert not calls.has_ended_one
 
 
 _HANGS = """
