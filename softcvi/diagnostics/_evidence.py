@@ -238,7 +238,7 @@ class Evidence(eqx.Module):
         change: How far the log density differs from itself when it is traced again, in
             nats.
         model_warnings: Warnings of the model's own library, such as a missing plate.
-        model_answers: Whether the model came back in time when it was asked.
+        model_answers: Whether the model came back, in time, when it was asked.
 
     Example:
         >>> from softcvi.diagnostics import Evidence, judge

@@ -121,7 +121,7 @@ _REASONS: dict[Kind, Callable[[dict[str, float]], str]] = {
     Kind.FAILED: lambda n: "the fit failed",
     Kind.INTERRUPTED: lambda n: "the fit was interrupted before its end",
     Kind.NO_ANSWER: lambda n: (
-        "the model did not come back in time, so that nothing could be checked"
+        "the model failed, or did not come back in time, when the answer was checked"
     ),
     Kind.INFINITE_DENSITY: lambda n: (
         f"the log density is plus infinity at {n['count']:.0f} of the points of the "
@@ -292,7 +292,7 @@ _MODEL = "Check the model where parameters are extreme: its log density must be 
 _REMEDIES: dict[Kind, str] = {
     Kind.FAILED: "Read the message of the fit; it names the remedy.",
     Kind.INTERRUPTED: "Run it again from its checkpoint to go on.",
-    Kind.NO_ANSWER: "Find out where the model hangs, or give it more time.",
+    Kind.NO_ANSWER: "Find out where the model fails or hangs, or give it more time.",
     Kind.INFINITE_DENSITY: _MODEL,
     Kind.INFINITE_NEARBY: _MODEL,
     Kind.NOT_A_NUMBER: _MODEL,

@@ -130,7 +130,7 @@ class TimeLimit(AbstractStoppingRule):
     """Stop after a wall time, compilation not counted.
 
     Steps that take much longer than those before (a model that hangs) are given up. So
-    is one call of a model outside of JAX that takes longer than the limit and ten
+    is one call of a model outside of JAX that takes longer than the limit and thirty
     seconds, at any time of a fit.
 
     Args:

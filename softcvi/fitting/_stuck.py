@@ -12,7 +12,7 @@ import time
 from types import FrameType
 
 # A call that takes less than this is never ended.
-_LEAST_SECONDS = 10.0
+_LEAST_SECONDS = 30.0
 _LOOKS = 20
 _CALLBACKS = "jax._src.callback"
 
