@@ -5,11 +5,12 @@ model back on threads of its own, which Python can neither join nor make daemons
 """
 
 import atexit
+import ctypes
 import logging
+import sys
 import threading
 import time
-
-from softcvi.fitting._stuck import raise_in, threads_of_xla
+from types import FrameType
 
 # How long the interpreter waits at its end.
 _SECONDS = 2.0
@@ -29,6 +30,25 @@ def end_at_exit(thread: threading.Thread) -> None:
         >>> end_at_exit(threading.Thread())
     """
     atexit.register(_end, thread)
+
+
+def raise_in(ident: int, kind: type[BaseException]) -> None:
+    """Raise an exception in a thread where it next comes to a line of Python.
+
+    Args:
+        ident: The thread's number.
+        kind: What to raise.
+    """
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(ident), ctypes.py_object(kind)
+    )
+
+
+def threads_of_xla() -> dict[int, FrameType]:
+    """Innermost frames of the threads in Python that Python has not begun."""
+    known = {thread.ident for thread in threading.enumerate()}
+    frames = sys._current_frames()
+    return {ident: frames[ident] for ident in frames if ident not in known}
 
 
 def _end(thread: threading.Thread) -> None:

@@ -146,7 +146,7 @@ def fit(
     start = as_start(start, target, paths=starts if guide is None else 1)
     calls = CallsLimited(stopping.most_seconds)
     try:
-        with callback_failures(), calls:
+        with calls, callback_failures():
             if guide is None:
                 beginning = suggested(start_key, choice_key, target, start, objective)
             else:

@@ -5,11 +5,14 @@ model that is called back, on the same thread or on one of XLA's, is ended by an
 exception if it is stuck, and the program fails.
 """
 
-import ctypes
+import signal
 import sys
 import threading
 import time
 from types import FrameType
+
+from softcvi.fitting._abandoned import raise_in, threads_of_xla
+from softcvi.fitting._interrupt import CallbackFailure
 
 # A call that takes less than this is never ended.
 _LEAST_SECONDS = 30.0
@@ -55,10 +58,12 @@ class CallsLimited:
             self._watch.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._over.set()
         if self._watch is not None:
             self._watch.join()
+        if kind is KeyboardInterrupt and self.has_ended_one:
+            raise CallbackFailure(str(CallTooLong()))
 
     def _look(self, own: int, limit: float) -> None:
         """Look at one thread and at those of XLA until it is over."""
@@ -75,27 +80,18 @@ class CallsLimited:
                 calls[ident] = before if before is not None and is_same else (call, now)
                 if now - calls[ident][1] > limit:
                     self.has_ended_one = True
-                    raise_in(ident, CallTooLong)
+                    _end_call(ident)
+                    calls[ident] = call, now  # it may take a moment to end
             began = calls
 
 
-def raise_in(ident: int, kind: type[BaseException]) -> None:
-    """Raise an exception in a thread where it next comes to a line of Python.
-
-    Args:
-        ident: The thread's number.
-        kind: What to raise.
-    """
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(
-        ctypes.c_ulong(ident), ctypes.py_object(kind)
-    )
-
-
-def threads_of_xla() -> dict[int, FrameType]:
-    """Innermost frames of the threads in Python that Python has not begun."""
-    known = {thread.ident for thread in threading.enumerate()}
-    frames = sys._current_frames()
-    return {ident: frames[ident] for ident in frames if ident not in known}
+def _end_call(ident: int) -> None:
+    is_main = ident == threading.main_thread().ident
+    if is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # Which also ends what waits outside of Python, such as a long sleep.
+        signal.pthread_kill(ident, signal.SIGINT)
+    else:
+        raise_in(ident, CallTooLong)
 
 
 def _callback(frame: FrameType | None) -> FrameType | None:

@@ -109,7 +109,7 @@ def fit_until(
     start_key, choice_key, rung_key = host_split(key, 3)
     calls = CallsLimited(budget)
     try:
-        with callback_failures(), calls:
+        with calls, callback_failures():
             report = InBestSpace(Explore()).find(start_key, target)
     except CallbackFailure as failure:
         [choice, *_] = suggest(choice_key, NoStart().find(start_key, target))

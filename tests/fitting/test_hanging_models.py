@@ -118,23 +118,25 @@ def test_a_second_ctrl_c_ends_at_once(model):
         model.fit()
 
 
-@pytest.fixture
-def busy(monkeypatch):
-    """A model that never comes back, but goes on in Python: during the start."""
+@pytest.fixture(params=[0.01, 1000.0])
+def busy(request, monkeypatch):
+    """A model that never comes back from the start, in Python or outside of it."""
     monkeypatch.setattr(_stuck, "_LEAST_SECONDS", 0.5)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     calls = []
 
     def density(x):
         calls.append(1)
         while len(calls) > 3:
-            time.sleep(0.01)
+            time.sleep(request.param)
         return np.asarray(-0.5 * np.sum(np.asarray(x) ** 2, -1), np.float32)
 
     def log_prob(x):
         shape = jax.ShapeDtypeStruct((), jnp.float32)
         return jax.pure_callback(density, shape, x, vmap_method="broadcast_all")
 
-    return softcvi.DensityTarget(log_prob, np.zeros(2, np.float32))
+    yield softcvi.DensityTarget(log_prob, np.zeros(2, np.float32))
+    signal.signal(signal.SIGINT, before)
 
 
 def test_a_call_that_is_stuck_in_the_start_ends_at_the_time_limit(busy):
@@ -157,15 +159,15 @@ def test_calls_of_other_lengths_are_left_alone(monkeypatch):
 
     def slow(x):
         for _ in range(10):
-            time.sleep(0.02)
+            time.sleep(0.12)
         return np.asarray(x)
 
     def call(x):
         shape = jax.ShapeDtypeStruct((), jnp.float32)
         return jax.pure_callback(slow, shape, x, vmap_method="sequential")
 
-    # Each takes 0.2 s, and both together longer than the limit.
-    with _stuck.CallsLimited(0.3) as calls:
+    # Each takes 1.2 s, and both together longer than the limit.
+    with _stuck.CallsLimited(2.2) as calls:
         both = jax.jit(lambda x: call(x) + call(x + 1))(1.0)
         assert float(both) == 3.0
     assert not calls.has_ended_one
