@@ -6,6 +6,7 @@ from softcvi.report._draw_charts import pair_chart
 from softcvi.report._files import as_json, read_fit, save_fit
 from softcvi.report._page import write_index, write_report
 from softcvi.report._picture import draw_pair, draw_sweep
+from softcvi.report._rank_charts import rank_charts
 from softcvi.report._reference import needs_model
 from softcvi.report._table import Table
 from softcvi.report._view import FitView
@@ -24,6 +25,7 @@ __all__ = [
     "needs_model",
     "own_settings",
     "pair_chart",
+    "rank_charts",
     "read_fit",
     "save_fit",
     "style_of",
