@@ -130,8 +130,8 @@ class TimeLimit(AbstractStoppingRule):
     """Stop after a wall time, compilation not counted.
 
     Steps that take much longer than those before (a model that hangs) are given up. So
-    is one call of a model outside of JAX that takes longer than the limit and thirty
-    seconds, at any time of a fit.
+    is one call of a model outside of JAX, at any time of a fit, that takes longer than
+    the limit, or than thirty seconds if the limit is shorter.
 
     Args:
         seconds: The limit.

@@ -74,7 +74,8 @@ def fit_until(
         target: The posterior.
         khat: k-hat that an accepted guide must stay below; it must be trusted besides.
         budget: Seconds after which no further rung is begun. One call of a model
-            outside of JAX that takes longer (and thirty seconds) is ended.
+            outside of JAX that takes longer (or thirty seconds, if that is more) is
+            ended.
         steps: Optimisation steps of the first rung; later ones take as many or more.
         rungs: What to try, in order; see ``softcvi.ladder.AbstractRung``.
         progress: Show progress on a terminal; or a reporter.
